@@ -1,0 +1,232 @@
+"""Merchants, their keys and the provider's keys: one transaction a change, on a line of their own."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any, Final
+
+from psycopg import AsyncConnection
+
+from payaccept.adapters.postgres import statements
+from payaccept.adapters.postgres.connections import SharedLine
+from payaccept.domain.errors import KeyNotFound, KeyRefused, MerchantNotFound, SettingRefused
+from payaccept.domain.merchant import (
+    DuplicatePolicy,
+    KeyState,
+    Merchant,
+    MerchantKey,
+    MerchantState,
+    buckets_of,
+)
+from payaccept.domain.provider_key import ProviderKey
+
+_SQL: Final = statements.load("merchants.sql")
+_PROVIDER_SQL: Final = statements.load("provider_keys.sql")
+
+Connection = AsyncConnection[Any]
+
+
+class PostgresMerchants:
+    """The ports MerchantStore and ProviderKeyStore."""
+
+    def __init__(self, database_url: str, *, process: str) -> None:
+        self._line = SharedLine(database_url, f"{process}-merchants")
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._line.close()
+
+    @contextlib.asynccontextmanager
+    async def _change(self) -> AsyncIterator[tuple[Connection, int]]:
+        """Open a transaction that changes the directory: yields the connection and the new version."""
+        async with self._line.connection() as connection, connection.transaction():
+            cursor = await connection.execute(_SQL["bump_directory"])
+            [version] = await cursor.fetchone() or [0]
+            yield connection, version
+
+    async def insert_merchant(self, merchant: Merchant) -> None:
+        """Store a new merchant."""
+        async with self._change() as (connection, version):
+            await connection.execute(_SQL["insert_merchant"], _members(merchant, version))
+
+    async def get_merchant(self, client_id: str) -> Merchant:
+        """Return a merchant. Raises: MerchantNotFound."""
+        async with self._line.connection() as connection:
+            return await _get_merchant(connection, client_id)
+
+    async def list_merchants(self) -> list[Merchant]:
+        """Return all merchants, oldest first."""
+        async with self._line.connection() as connection:
+            cursor = await connection.execute(_SQL["select_all_merchants"])
+            return [merchant_of(row) for row in await cursor.fetchall()]
+
+    async def update_merchant(self, merchant: Merchant) -> None:
+        """Write changed settings. Raises: MerchantNotFound, SettingRefused for a spread that is fixed."""
+        async with self._change() as (connection, version):
+            stored = await _get_merchant(connection, merchant.client_id)
+            if stored.spread != merchant.spread:
+                cursor = await connection.execute(
+                    _SQL["has_payments"],
+                    {"bucket": buckets_of(stored), "client_id": merchant.client_id},
+                )
+                if await cursor.fetchone() == (True,):
+                    raise SettingRefused(
+                        f"{merchant.client_id} has taken payments: its spread stays {stored.spread}"
+                    )
+            await connection.execute(_SQL["update_merchant"], _members(merchant, version))
+
+    async def list_keys(self, client_id: str) -> list[MerchantKey]:
+        """Return a merchant's keys, active and retired, by version. Raises: MerchantNotFound."""
+        async with self._line.connection() as connection:
+            await _get_merchant(connection, client_id)
+            return await _list_keys(connection, client_id)
+
+    async def insert_key(
+        self, client_id: str, public_key_pem: str, fingerprint: str, now: datetime
+    ) -> MerchantKey:
+        """Store a key under the next version. Raises: MerchantNotFound, KeyRefused."""
+        async with self._change() as (connection, version):
+            await _get_merchant(connection, client_id)
+            cursor = await connection.execute(_SQL["select_fingerprint_owner"], {"fingerprint": fingerprint})
+            owner = await cursor.fetchone()
+            if owner is not None:
+                raise KeyRefused(
+                    f"this key is registered already, as keyVersion {owner[1]}"
+                    if owner[0] == client_id
+                    else "this key is registered already, to another merchant"
+                )
+            keys = await _list_keys(connection, client_id)
+            key = MerchantKey(
+                client_id=client_id,
+                key_version=max((key.key_version for key in keys), default=0) + 1,
+                state=KeyState.ACTIVE,
+                public_key_pem=public_key_pem,
+                fingerprint=fingerprint,
+                created_at=now,
+                retired_at=None,
+            )
+            await connection.execute(
+                _SQL["insert_key"],
+                {
+                    "client_id": client_id,
+                    "key_version": key.key_version,
+                    "public_key_pem": public_key_pem,
+                    "fingerprint": fingerprint,
+                    "created_at": now,
+                },
+            )
+            await _touch(connection, client_id, version, now)
+        return key
+
+    async def retire_key(self, client_id: str, key_version: int, now: datetime) -> MerchantKey:
+        """Retire a key. Raises: MerchantNotFound, KeyNotFound."""
+        async with self._change() as (connection, version):
+            await _get_merchant(connection, client_id)
+            cursor = await connection.execute(
+                _SQL["retire_key"], {"client_id": client_id, "key_version": key_version, "retired_at": now}
+            )
+            found = [k for k in await _list_keys(connection, client_id) if k.key_version == key_version]
+            if not found:
+                raise KeyNotFound(f"{client_id} has no key of version {key_version}")
+            if cursor.rowcount == 0:
+                raise KeyNotFound(f"keyVersion {key_version} of {client_id} is retired already")
+            await _touch(connection, client_id, version, now)
+        return found[0]
+
+    async def list_provider_keys(self) -> list[ProviderKey]:
+        """Return all keys that sign notifications, by version."""
+        async with self._line.connection() as connection:
+            return await _list_provider_keys(connection)
+
+    async def insert_provider_key(
+        self, public_key_pem: str, sealed_private_key: bytes, now: datetime, activates_at: datetime
+    ) -> ProviderKey:
+        """Store a key under the next version. Raises: KeyRefused while another waits to become active."""
+        async with self._change() as (connection, _):
+            keys = await _list_provider_keys(connection)
+            waiting = [key for key in keys if key.activates_at > now]
+            if waiting:
+                raise KeyRefused(
+                    f"keyVersion {waiting[0].key_version} is published and signs from"
+                    f" {waiting[0].activates_at.isoformat(timespec='seconds')} on: one rotation at a time"
+                )
+            return await _insert_provider_key(
+                connection, keys, public_key_pem, sealed_private_key, now, activates_at
+            )
+
+    async def insert_first_provider_key(
+        self, public_key_pem: str, sealed_private_key: bytes, now: datetime
+    ) -> None:
+        """Store the first key, unless there is one already."""
+        async with self._change() as (connection, _):
+            if not await _list_provider_keys(connection):
+                await _insert_provider_key(connection, [], public_key_pem, sealed_private_key, now, now)
+
+
+def _members(merchant: Merchant, version: int) -> dict[str, Any]:
+    members = {name: getattr(merchant, name) for name in merchant.__struct_fields__}
+    return members | {"directory_version": version}
+
+
+def merchant_of(row: tuple[Any, ...]) -> Merchant:
+    """Read a merchant's row."""
+    members = dict(zip(Merchant.__struct_fields__, row, strict=True))
+    members["state"] = MerchantState(members["state"])
+    members["duplicates"] = DuplicatePolicy(members["duplicates"])
+    return Merchant(**members)
+
+
+def key_of(row: tuple[Any, ...]) -> MerchantKey:
+    """Read a key's row."""
+    members = dict(zip(MerchantKey.__struct_fields__, row, strict=True))
+    members["state"] = KeyState(members["state"])
+    return MerchantKey(**members)
+
+
+async def _get_merchant(connection: Connection, client_id: str) -> Merchant:
+    cursor = await connection.execute(_SQL["select_merchants"], {"client_id": [client_id]})
+    row = await cursor.fetchone()
+    if row is None:
+        raise MerchantNotFound(f"there is no merchant {client_id[:64]}")
+    return merchant_of(row)
+
+
+async def _list_keys(connection: Connection, client_id: str) -> list[MerchantKey]:
+    cursor = await connection.execute(_SQL["select_keys"], {"client_id": [client_id]})
+    return [key_of(row) for row in await cursor.fetchall()]
+
+
+async def _touch(connection: Connection, client_id: str, version: int, now: datetime) -> None:
+    await connection.execute(
+        _SQL["touch_merchant"], {"client_id": client_id, "directory_version": version, "updated_at": now}
+    )
+
+
+async def _list_provider_keys(connection: Connection) -> list[ProviderKey]:
+    cursor = await connection.execute(_PROVIDER_SQL["select_provider_keys"])
+    rows = await cursor.fetchall()
+    return [ProviderKey(**dict(zip(ProviderKey.__struct_fields__, row, strict=True))) for row in rows]
+
+
+async def _insert_provider_key(
+    connection: Connection,
+    keys: list[ProviderKey],
+    public_key_pem: str,
+    sealed_private_key: bytes,
+    now: datetime,
+    activates_at: datetime,
+) -> ProviderKey:
+    key = ProviderKey(
+        key_version=max((key.key_version for key in keys), default=0) + 1,
+        public_key_pem=public_key_pem,
+        sealed_private_key=sealed_private_key,
+        created_at=now,
+        activates_at=activates_at,
+    )
+    await connection.execute(
+        _PROVIDER_SQL["insert_provider_key"],
+        {name: getattr(key, name) for name in key.__struct_fields__},
+    )
+    return key
+
+

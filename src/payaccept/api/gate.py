@@ -1,0 +1,327 @@
+"""The gate of the signed API: who is asking, may they, and what an error is on the wire.
+
+The checks of a signed request, cheap and safe first; the first that fails answers:
+
+ 1. The path is known, the method is POST, the body is at most 64 KiB.
+ 2. Client-Id, Request-Time, Signature and Content-Type are there once each; JSON is announced.
+ 3. Request-Time is well formed, and within five minutes of our clock, both ends included.
+ 4. The merchant is known here and active; the other environment's credentials are told so.
+ 5. The Signature header parses.
+ 6. Its keyVersion is an active key of the merchant, and the signature verifies over the bytes received.
+ 7. The merchant's rate limit has room.
+ 8. The body is strict JSON and its fields keep their bounds: `endpoints`.
+
+This is the only place where an error becomes a result code, and the code's table the only one where a
+code becomes an HTTP status.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Final, NoReturn, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from payaccept.domain.errors import (
+    DuplicateRequest,
+    FieldsIllegal,
+    OutcomeOpen,
+    PaymentNotFound,
+    Refusal,
+)
+from payaccept.domain.merchant import RATE_WINDOW_S, Credentials, Environment, Merchant, MerchantState
+from payaccept.domain.payment import result
+from payaccept.wire import diagnosis, signing, timestamps
+from payaccept.wire.codes import TABLE, ResultCode
+
+MAX_SKEW: Final = timedelta(minutes=5)
+_JSON_TYPE: Final = re.compile(r"application/json(?:\s*;\s*charset=\"?utf-8\"?)?\s*", re.IGNORECASE | re.ASCII)
+_CLIENT_ID: Final = re.compile(r"(?P<prefix>sandbox_|live_)[0-9a-f]{24}", re.ASCII)
+_RETRY_AFTER_S: Final = "1"
+
+_encode = msgspec.json.Encoder().encode
+
+Headers = Sequence[tuple[str, str]]
+
+
+class Answer(Struct, frozen=True):
+    """What goes back: HTTP status, body, headers besides Content-Type and Request-Id, and for the log
+    the result code and the merchant."""
+
+    status: int
+    body: bytes
+    headers: Headers = ()
+    code: str = ""
+    client_id: str = ""
+    detail: str = ""
+
+
+class SignedRequest(Struct):
+    """A request as the checks see it. `get_all` returns every value of a header by lower-case name."""
+
+    method: str
+    path: str
+    query: str
+    address: str
+    get_all: Callable[[str], Sequence[str]]
+    body: bytes
+
+
+class Refused(Exception):  # noqa: N818
+    """A check failed; it answers with this code."""
+
+    def __init__(self, code: ResultCode, message: str | None = None, headers: Headers = ()) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+        self.headers = headers
+
+
+class Directory(Protocol):
+    """Where merchants and their keys are found."""
+
+    async def find_credentials(self, client_id: str) -> Credentials | None:
+        """Return a merchant with its keys; None when there is none."""
+
+
+class Verdict(Protocol):
+    """What a rate limit says."""
+
+    @property
+    def admitted(self) -> bool:
+        """Whether the request may go on."""
+
+    @property
+    def remaining(self) -> int:
+        """How many more are admitted now."""
+
+    @property
+    def wait_s(self) -> float:
+        """In how many seconds the next is."""
+
+
+class RateLimits(Protocol):
+    """Admits the requests of limited merchants."""
+
+    async def admit(self, client_id: str, limit: int) -> Verdict:
+        """Admit or refuse one request now."""
+
+
+class FailureLimit(Protocol):
+    """Counts the unauthenticated failures of an address."""
+
+    def is_exceeded(self, address: str) -> bool:
+        """Tell whether the address has failed too often of late."""
+
+    def count(self, address: str) -> bool:
+        """Count one more failure, and tell whether there were too many."""
+
+
+Endpoint = Callable[[Merchant, bytes, datetime], Awaitable[tuple[ResultCode, bytes]]]
+
+_CODE_OF_REFUSAL: Final[tuple[tuple[type[Refusal], ResultCode], ...]] = (
+    (FieldsIllegal, ResultCode.PARAM_ILLEGAL),
+    (PaymentNotFound, ResultCode.ORDER_NOT_EXIST),
+    (DuplicateRequest, ResultCode.REPEAT_REQUEST),
+    (OutcomeOpen, ResultCode.SYSTEM_BUSY),
+)
+_UNAUTHENTICATED: Final = frozenset(
+    {
+        ResultCode.INVALID_CLIENT_ID,
+        ResultCode.INVALID_SIGNATURE,
+        ResultCode.ACCESS_DENIED,
+        ResultCode.TIMESTAMP_INVALID,
+    }
+)
+
+
+class Gate:
+    """Lets signed requests through to their endpoint."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        directory: Directory,
+        limits: RateLimits,
+        failures: FailureLimit,
+    ) -> None:
+        self._environment = environment
+        self._directory = directory
+        self._limits = limits
+        self._failures = failures
+        self._explains = environment is Environment.SANDBOX
+
+    async def pass_through(self, request: SignedRequest, endpoint: Endpoint, now: datetime) -> Answer:
+        """Check a request (from step 2 on), have it done, and write the answer."""
+        client_id = ""
+        try:
+            client_id, request_time, header = self._check_headers(request)
+            _check_time(request_time, now)
+            credentials = await self._check_client(client_id)
+            self._check_signature(request, client_id, request_time, header, credentials)
+            merchant = credentials.merchant
+            if merchant.rate_limit is not None:
+                await self._check_rate(merchant, merchant.rate_limit)
+            code, body = await endpoint(merchant, request.body, now)
+            return Answer(200, body, code=code, client_id=client_id)
+        except Refused as refused:
+            return self._refuse(refused, request.address, client_id)
+        except Refusal as refusal:
+            code = code_of(refusal)
+            return failure(code, str(refusal), client_id=client_id)
+
+    def _check_headers(self, request: SignedRequest) -> tuple[str, str, str]:
+        get_all = request.get_all
+        client_ids, times, signatures, types = (
+            get_all("client-id"),
+            get_all("request-time"),
+            get_all("signature"),
+            get_all("content-type"),
+        )
+        if len(client_ids) != 1 or len(times) != 1 or len(signatures) != 1 or len(types) != 1:
+            _refuse_header_count(client_ids, times, signatures, types)
+        content_type = types[0]
+        if content_type != "application/json" and _JSON_TYPE.fullmatch(content_type) is None:
+            raise Refused(ResultCode.UNSUPPORTED_MEDIA_TYPE)
+        return client_ids[0], times[0], signatures[0]
+
+    async def _check_client(self, client_id: str) -> Credentials:
+        match = _CLIENT_ID.fullmatch(client_id)
+        if match is None:
+            raise Refused(ResultCode.INVALID_CLIENT_ID, "Client-Id is not known here")
+        if match["prefix"] != self._environment.client_id_prefix:
+            raise Refused(
+                ResultCode.ACCESS_DENIED,
+                f"Client-Id belongs to the {self._environment.other} environment; this is {self._environment}",
+            )
+        credentials = await self._directory.find_credentials(client_id)
+        if credentials is None:
+            raise Refused(ResultCode.INVALID_CLIENT_ID, "Client-Id is not known here")
+        state = credentials.merchant.state
+        if state is MerchantState.PENDING:
+            raise Refused(ResultCode.ACCESS_DENIED, "the merchant is not activated yet")
+        if state is not MerchantState.ACTIVE:
+            raise Refused(ResultCode.INVALID_CLIENT_ID, "Client-Id is not active")
+        return credentials
+
+    def _check_signature(
+        self,
+        request: SignedRequest,
+        client_id: str,
+        request_time: str,
+        header: str,
+        credentials: Credentials,
+    ) -> None:
+        try:
+            parsed = signing.parse_header(header)
+            public_key = credentials.active_keys.get(parsed.key_version)
+            if public_key is None:
+                _refuse_key(parsed.key_version, credentials)
+            signing.verify(
+                public_key,
+                parsed.signature,
+                signing.request_string(request.method, request.path, client_id, request_time, request.body),
+            )
+        except signing.KeyVersionMissing as error:
+            raise Refused(ResultCode.ACCESS_DENIED, str(error)) from None
+        except (signing.SignatureHeaderMalformed, signing.SignatureMismatch) as error:
+            message = str(error)
+            if self._explains and not self._failures.is_exceeded(request.address):
+                message = _explain(request, client_id, request_time, header, credentials) or message
+            raise Refused(ResultCode.INVALID_SIGNATURE, message) from None
+
+    async def _check_rate(self, merchant: Merchant, limit: int) -> None:
+        verdict = await self._limits.admit(merchant.client_id, limit)
+        if not verdict.admitted:
+            wait_s = max(1, -int(-verdict.wait_s // 1))
+            raise Refused(
+                ResultCode.REQUEST_TRAFFIC_EXCEED_LIMIT,
+                f"more than {limit} requests in {RATE_WINDOW_S} seconds; the next is admitted in {wait_s} s",
+                (
+                    ("retry-after", str(wait_s)),
+                    ("ratelimit-policy", f'"merchant";q={limit};w={RATE_WINDOW_S}'),
+                    ("ratelimit", f'"merchant";r=0;t={wait_s}'),
+                ),
+            )
+
+    def _refuse(self, refused: Refused, address: str, client_id: str) -> Answer:
+        if refused.code in _UNAUTHENTICATED and self._failures.count(address):
+            return failure(
+                ResultCode.REQUEST_TRAFFIC_EXCEED_LIMIT,
+                "too many requests from this address failed authentication",
+                (("retry-after", str(RATE_WINDOW_S)),),
+                client_id=client_id,
+            )
+        return failure(refused.code, refused.message, refused.headers, client_id=client_id)
+
+
+def code_of(refusal: Refusal) -> ResultCode:
+    """Return the result code of a refusal; one that is not listed is a bug and says U."""
+    for kind, code in _CODE_OF_REFUSAL:
+        if isinstance(refusal, kind):
+            return code
+    return ResultCode.UNKNOWN_EXCEPTION
+
+
+def failure(
+    code: ResultCode, message: str | None = None, headers: Headers = (), *, client_id: str = ""
+) -> Answer:
+    """Write a failure: nothing but `result`."""
+    meaning = TABLE[code]
+    if code is ResultCode.SYSTEM_BUSY:
+        headers = (*headers, ("retry-after", _RETRY_AFTER_S))
+    body = _encode({"result": result(code, message)})
+    return Answer(meaning.http, body, headers, code, client_id, message or meaning.message)
+
+
+def _refuse_header_count(
+    client_ids: Sequence[str], times: Sequence[str], signatures: Sequence[str], types: Sequence[str]
+) -> NoReturn:
+    for name, values, code in (
+        ("Client-Id", client_ids, ResultCode.INVALID_CLIENT_ID),
+        ("Request-Time", times, ResultCode.TIMESTAMP_INVALID),
+        ("Signature", signatures, ResultCode.INVALID_SIGNATURE),
+        ("Content-Type", types, ResultCode.UNSUPPORTED_MEDIA_TYPE),
+    ):
+        if len(values) != 1:
+            raise Refused(code, f"the header {name} is {'missing' if not values else 'there more than once'}")
+    raise AssertionError
+
+
+def _check_time(request_time: str, now: datetime) -> None:
+    try:
+        at = timestamps.parse(request_time)
+    except timestamps.TimestampMalformed as error:
+        raise Refused(ResultCode.TIMESTAMP_INVALID, f"Request-Time {error}") from None
+    skew = at - now
+    if not -MAX_SKEW <= skew <= MAX_SKEW:
+        seconds = skew.total_seconds()
+        raise Refused(
+            ResultCode.TIMESTAMP_INVALID,
+            f"Request-Time is {abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} the server's clock"
+            f" ({timestamps.write_seconds(now)}); at most 300 s are accepted",
+        )
+
+
+def _refuse_key(key_version: int, credentials: Credentials) -> NoReturn:
+    if key_version in credentials.retired_keys:
+        raise Refused(ResultCode.INVALID_SIGNATURE, f"keyVersion {key_version} is retired")
+    if not credentials.active_keys and not credentials.retired_keys:
+        raise Refused(ResultCode.ACCESS_DENIED, "no public key is registered for this Client-Id")
+    raise Refused(ResultCode.ACCESS_DENIED, f"keyVersion {key_version} was never assigned to this Client-Id")
+
+
+def _explain(
+    request: SignedRequest, client_id: str, request_time: str, header: str, credentials: Credentials
+) -> str | None:
+    captured = diagnosis.CapturedRequest(
+        method=request.method,
+        path=f"{request.path}?{request.query}" if request.query else request.path,
+        client_id=client_id,
+        request_time=request_time,
+        body=request.body,
+        signature_header=header,
+    )
+    finding = diagnosis.diagnose(captured, credentials.active_keys)
+    return None if finding is None else f"{finding.rule}: {finding.explanation}"

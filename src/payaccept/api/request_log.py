@@ -1,0 +1,68 @@
+"""One JSON line for every request, gathered and written a few times a second. Never a body or a key."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from payaccept.wire import timestamps
+
+FLUSH_S: Final = 0.2
+MAX_WAITING: Final = 20_000
+
+_encode = msgspec.json.Encoder().encode
+
+
+class BufferedRequestLog:
+    """Writes to a file descriptor without ever keeping a request waiting."""
+
+    def __init__(self, descriptor: int | None = None) -> None:
+        self._descriptor = sys.stderr.fileno() if descriptor is None else descriptor
+        self._lines: list[bytes] = []
+        self._lost = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Start writing in the running loop."""
+        self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Write what is left."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._flush()
+
+    def write(self, **members: object) -> None:
+        """Keep a line; beyond what memory is meant for, lines are counted instead."""
+        if len(self._lines) >= MAX_WAITING:
+            self._lost += 1
+            return
+        self._lines.append(_encode(members))
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._lines:
+            return
+        lines, self._lines = self._lines, []
+        at = f'{{"event":"request","timestamp":"{timestamps.write(datetime.now(UTC))}",'.encode()
+        text = b"".join(at + line[1:] + b"\n" for line in lines)
+        if self._lost:
+            text += _encode({"event": "requests not logged", "count": self._lost}) + b"\n"
+            self._lost = 0
+        with contextlib.suppress(OSError):
+            _write_all(self._descriptor, text)
+
+
+def _write_all(descriptor: int, text: bytes) -> None:
+    view: Any = memoryview(text)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,118 @@
+"""`payaccept api`, `worker` and `migrate`: the service's processes, on any PostgreSQL."""
+
+import asyncio
+import os
+import signal
+from typing import Annotated, Any
+
+import typer
+import uvloop
+from granian.constants import Interfaces, Loops
+from granian.server import Server
+from msgspec.structs import replace
+
+from payaccept import logs, wiring
+from payaccept.adapters.postgres.migrations import SchemaRefused
+from payaccept.adapters.vault import VaultError
+from payaccept.cli import terminal
+from payaccept.cli.terminal import Failed, Mistake
+from payaccept.config import SettingInvalid, Settings, from_environ
+from payaccept.domain.errors import StoreUnavailable
+
+GRACE_S = 15
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option("--database-url", envvar="PAYACCEPT_DATABASE_URL", metavar="URL", help="The PostgreSQL to use."),
+]
+
+
+def _settings(database_url: str | None) -> Settings:
+    try:
+        settings = from_environ()
+    except SettingInvalid as error:
+        raise Mistake(str(error)) from None
+    if database_url:
+        settings = replace(settings, database_url=database_url)
+    if not settings.database_url:
+        raise Mistake("give --database-url, or set PAYACCEPT_DATABASE_URL")
+    return settings
+
+
+def api(
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = 8080,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that serve requests.")] = 1,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Run the signed API until SIGTERM; requests in flight are finished."""
+    settings = _settings(database_url)
+    serve_api(settings, host, port, workers)
+
+
+def serve_api(settings: Settings, host: str, port: int, workers: int) -> None:
+    """Serve the API from `workers` processes, each with the settings in its environment."""
+    os.environ.update(settings.to_environ())
+    logs.configure("api")
+    server: Any = Server(
+        "payaccept.wiring:api_kernel",
+        factory=True,
+        address=host,
+        port=port,
+        interface=Interfaces.RSGI,
+        loop=Loops.uvloop,
+        workers=workers,
+        websockets=False,
+        backlog=2048,
+        respawn_failed_workers=True,
+        respawn_interval=0.2,
+        workers_kill_timeout=GRACE_S,
+        log_enabled=False,
+    )
+    server.serve()
+
+
+def worker(database_url: DatabaseUrl = None) -> None:
+    """Complete, expire and resolve payments; deliver webhooks. Until SIGTERM."""
+    settings = _settings(database_url)
+    logs.configure("worker")
+    try:
+        uvloop.run(_work(settings))
+    except (SettingInvalid, VaultError) as error:
+        raise Mistake(str(error)) from None
+
+
+async def _work(settings: Settings) -> None:
+    process = wiring.WorkerProcess(settings)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, process.stop)
+    await process.run()
+
+
+def migrate(database_url: DatabaseUrl = None) -> None:
+    """Bring the database to this version, and make the first provider key."""
+    settings = _settings(database_url)
+    applied = prepare_database(settings)
+    for step in applied:
+        terminal.say(f"applied {step.version:04d} {step.name}")
+    if not applied:
+        terminal.say("the database is up to date")
+
+
+def prepare_database(settings: Settings) -> list[Any]:
+    """Migrate and see that there is a provider key; what goes wrong ends in one line."""
+
+    async def prepare() -> list[Any]:
+        applied = await wiring.migrate(settings)
+        await wiring.ensure_provider_key(settings)
+        return applied
+
+    try:
+        return asyncio.run(prepare())
+    except StoreUnavailable:
+        raise Failed("the database cannot be reached") from None
+    except (SchemaRefused, VaultError) as error:
+        raise Failed(str(error)) from None
+    except SettingInvalid as error:
+        raise Mistake(str(error)) from None
+

@@ -1,0 +1,283 @@
+"""`payaccept sandbox`: the whole service in one process tree, on a PostgreSQL of its own."""
+
+import asyncio
+import dataclasses
+import os
+import signal
+import socket
+import sys
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+import typer
+from msgspec.structs import replace
+
+from payaccept import __version__
+from payaccept.adapters.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError, default_data_dir
+from payaccept.adapters.vault import VaultError, make_master_key
+from payaccept.cli import terminal
+from payaccept.cli.deployment import MASTER_KEY
+from payaccept.cli.merchant_options import FILE_NAME
+from payaccept.cli.processes import GRACE_S, prepare_database
+from payaccept.cli.terminal import Failed, Mistake
+from payaccept.config import SettingInvalid, Settings, from_environ, read_setting
+from payaccept.operations.merchants import Merchants
+from payaccept.sdk import keys
+from payaccept.supervisor import (
+    Child,
+    DataDirectoryInUseError,
+    Event,
+    SingleInstance,
+    Supervisor,
+    SupervisorError,
+    command,
+)
+from payaccept.wiring import Administration
+
+LAYOUT: Final = 1  # of the data directory; a newer one is not touched
+DEMO_KEY: Final = "demo-merchant-key.pem"
+_TOLD: Final = frozenset({Event.EXITED, Event.RESTARTING, Event.FAILED, Event.KILLED})
+
+
+def _sandbox_defaults(host: str, portal_port: int) -> Settings:
+    """A local sandbox takes notifications on this very machine, and its callers are not strangers."""
+    return Settings(
+        allow_http=True,
+        allow_private=True,
+        failure_limit=60_000,
+        provider_key_lead_s=60.0,
+        web_base_url=f"http://{_for_url(host)}:{portal_port}",
+    )
+
+
+def sandbox(
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", envvar="PAYACCEPT_DATA_DIR", metavar="DIR", help="Where everything is kept."),
+    ] = None,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    api_port: Annotated[int, typer.Option("--api-port", min=1, max=65535, help="Port of the API.")] = 8080,
+    portal_port: Annotated[
+        int, typer.Option("--portal-port", min=1, max=65535, help="Port of the web pages, named in links.")
+    ] = 8081,
+    api_workers: Annotated[int, typer.Option("--api-workers", min=1, help="Processes that serve the API.")] = 1,
+    settle_delay: Annotated[
+        str | None, typer.Option("--settle-delay", metavar="SECONDS", help="After how long payments complete.")
+    ] = None,
+    order_expiry: Annotated[
+        str | None, typer.Option("--order-expiry", metavar="SECONDS", help="After how long an unpaid order expires.")
+    ] = None,
+    retry_schedule: Annotated[
+        str | None, typer.Option("--retry-schedule", metavar="S,S,…", help="When webhooks are sent again.")
+    ] = None,
+    webhook_timeout: Annotated[
+        str | None, typer.Option("--webhook-timeout", metavar="SECONDS", help="What a receiver has to answer in.")
+    ] = None,
+    database_url: Annotated[
+        str | None,
+        typer.Option("--database-url", envvar="PAYACCEPT_DATABASE_URL", metavar="URL", help="A PostgreSQL of yours."),
+    ] = None,
+) -> None:
+    """Run the whole service here, to try it out: API, worker and database, with a demo merchant."""
+    given = {
+        "PAYACCEPT_SETTLE_DELAY_S": settle_delay,
+        "PAYACCEPT_ORDER_EXPIRY_S": order_expiry,
+        "PAYACCEPT_RETRY_SCHEDULE_S": retry_schedule,
+        "PAYACCEPT_WEBHOOK_TIMEOUT_S": webhook_timeout,
+    }
+    try:
+        environ = os.environ | {name: text for name, text in given.items() if text is not None}
+        for name, text in given.items():
+            if text is not None:
+                read_setting(name, text)
+        settings = from_environ(environ, _sandbox_defaults(host, portal_port))
+    except SettingInvalid as error:
+        raise Mistake(str(error)) from None
+    directory = (data_dir or default_data_dir()).absolute()
+    _Sandbox(directory, settings, host, api_port, api_workers, database_url).run()
+
+
+class _Sandbox:
+    """One run of the sandbox on one data directory."""
+
+    def __init__(
+        self, directory: Path, settings: Settings, host: str, api_port: int, api_workers: int, url: str | None
+    ) -> None:
+        self._directory = directory
+        self._host = host
+        self._api_port = api_port
+        self._api_workers = api_workers
+        self._url = url
+        self._settings = settings
+        self._base_url = f"http://{_for_url(host)}:{api_port}"
+
+    def run(self) -> None:
+        """Run until a signal; every failure to start is one line."""
+        with ExitStack() as held:
+            self._claim_directory(held)
+            _require_free(self._host, self._api_port)
+            embedded = None if self._url else EmbeddedPostgres(self._directory)
+            if embedded is not None:
+                held.callback(embedded.stop)
+            try:
+                url = self._url or (embedded.url() if embedded else "")
+                self._settings = replace(
+                    self._settings, database_url=url, master_key_file=self._directory / MASTER_KEY
+                )
+                make_master_key(self._directory / MASTER_KEY)
+                Supervisor(self._children(embedded), self._tell).run(self._greet)
+            except (EmbeddedPostgresError, SupervisorError, VaultError) as error:
+                raise Failed(str(error)) from None
+        terminal.say("Stopped.")
+
+    def _claim_directory(self, held: ExitStack) -> None:
+        try:
+            held.enter_context(SingleInstance(self._directory))
+            (self._directory / "logs").mkdir(mode=0o700, exist_ok=True)
+            layout = self._directory / "layout"
+            if not layout.exists():
+                layout.write_text(f"{LAYOUT}\n")
+            found = layout.read_text().strip()
+        except DataDirectoryInUseError as error:
+            raise Failed(str(error)) from None
+        except OSError as error:
+            raise Failed(f"the data directory {self._directory} cannot be used: {error.strerror}") from None
+        if not found.isdecimal() or int(found) > LAYOUT:
+            raise Failed(
+                f"the data directory {self._directory} was made by a newer version of payaccept: upgrade payaccept"
+            )
+
+    def _children(self, embedded: EmbeddedPostgres | None) -> list[Child]:
+        environ = {**os.environ, **self._settings.to_environ()}
+        me = [sys.executable, "-m", "payaccept.cli"]
+        logs = self._directory / "logs"
+        children = []
+        if embedded is not None:
+            children.append(
+                Child(
+                    "database",
+                    embedded.start,
+                    embedded.is_ready,
+                    ready_timeout_s=300,
+                    stop_signals=(signal.SIGINT, signal.SIGQUIT),
+                    stop_timeout_s=30,
+                    log_path=embedded.log_path,
+                )
+            )
+        api = [*me, "api", "--host", self._host, "--port", str(self._api_port), "--workers", str(self._api_workers)]
+        children.append(
+            command("worker", [*me, "worker"], env=environ, log_path=logs / "worker.log", stop_timeout_s=GRACE_S)
+        )
+        children.append(
+            command(
+                "api",
+                api,
+                env=environ,
+                log_path=logs / "api.log",
+                ready=lambda: _answers(f"{self._base_url}/readyz"),
+                stop_timeout_s=GRACE_S + 2,
+            )
+        )
+        children[-2] = self._prepared(children[-2])
+        return children
+
+    def _prepared(self, worker: Child) -> Child:
+        """Have the database migrated, and the demo merchant made, before the first process uses them."""
+        done = False
+
+        def start() -> Any:
+            nonlocal done
+            if not done:
+                prepare_database(self._settings)
+                asyncio.run(self._make_demo_merchant())
+                done = True
+            return worker.start()
+
+        return dataclasses.replace(worker, start=start)
+
+    async def _make_demo_merchant(self) -> None:
+        """Make the demo merchant at the first start; later only see that its file tells the address of now."""
+        path = self._directory / FILE_NAME
+        told = msgspec.json.decode(path.read_bytes()) if path.exists() else None
+        if told is None:
+            private_key = self._directory / DEMO_KEY
+            async with Administration(self._settings) as administration:
+                now = datetime.now(UTC)
+                merchants: Merchants = administration.merchants
+                merchant = await merchants.create("Demo merchant", now)
+                pair = keys.generate()
+                private_key.unlink(missing_ok=True)  # of a first start that was killed
+                private_key.touch(mode=0o600)
+                private_key.write_bytes(pair.private_pem)
+                registered = await merchants.add_key(merchant.client_id, pair.public_pem, now)
+            told = {
+                "clientId": merchant.client_id,
+                "keyVersion": registered.key_version,
+                "privateKeyFile": str(private_key),
+            }
+        told = {
+            "baseUrl": self._base_url,
+            **{name: told[name] for name in ("clientId", "keyVersion", "privateKeyFile")},
+            "webhookKeysUrl": f"{self._base_url}/.well-known/payaccept/webhook-keys",
+        }
+        partial = path.with_suffix(".partial")
+        partial.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
+        partial.rename(path)
+
+    def _tell(self, name: str, event: Event, detail: str) -> None:
+        if event in _TOLD:
+            terminal.note(f"{name} {event}: {detail}")
+
+    def _greet(self) -> None:
+        demo = msgspec.json.decode((self._directory / FILE_NAME).read_bytes())
+        terminal.heading(f"payaccept {__version__}: the sandbox is running.")
+        terminal.rows(
+            [
+                ("API", self._base_url),
+                ("webhook keys", demo["webhookKeysUrl"]),
+                ("OpenAPI", f"{self._base_url}/openapi.json"),
+                ("database", self._url and "yours" or f"PostgreSQL in {self._directory / 'postgres'}"),
+                ("logs", self._directory / "logs"),
+                ("demo merchant", demo["clientId"]),
+                ("its credentials", self._directory / FILE_NAME),
+            ]
+        )
+        terminal.say()
+        terminal.say("Take a payment, in another terminal:")
+        terminal.say("  payaccept pay qr --wait")
+        terminal.note("Ctrl-C stops everything; the data stays.")
+        sys.stdout.flush()
+
+
+def _for_url(host: str) -> str:
+    """Write a host for a URL that this machine can open."""
+    if host in {"0.0.0.0", ""}:  # noqa: S104 - compared, not bound
+        return "127.0.0.1"
+    if host == "::":
+        return "[::1]"
+    return f"[{host}]" if ":" in host else host
+
+
+def _require_free(host: str, port: int) -> None:
+    """Say at once, and plainly, when a port is taken."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+            probe.listen(1)
+    except OSError as error:
+        raise Failed(f"cannot listen on {host} port {port}: {error.strerror}; choose another --api-port") from None
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1) as answer:  # noqa: S310 - our own address
+            return bool(answer.status == 200)  # noqa: PLR2004
+    except (urllib.error.URLError, OSError):
+        return False

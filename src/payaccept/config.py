@@ -1,0 +1,148 @@
+"""Settings of a deployment: from the environment, checked once, given by hand from then on."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from payaccept.domain.delivery import RETRY_SCHEDULE_S
+from payaccept.domain.merchant import Environment
+from payaccept.domain.urls import UrlPolicy
+
+T = TypeVar("T")
+
+
+class SettingInvalid(ValueError):  # noqa: N818
+    """A setting cannot be used; the message names it."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Everything a process needs to know. `docs/configuration.md` tells the same for people."""
+
+    environment: Environment = Environment.SANDBOX
+    database_url: str = ""
+    web_base_url: str = "http://127.0.0.1:8081"
+    settle_delay_s: float = 2.0
+    order_expiry_s: float = 900.0
+    retry_schedule_s: tuple[float, ...] = RETRY_SCHEDULE_S
+    webhook_timeout_s: float = 10.0
+    webhook_concurrency: int = 64
+    allow_http: bool = False
+    allow_private: bool = False
+    request_deadline_s: float = 12.0
+    failure_limit: int | None = 600
+    provider_key_lead_s: float = 3600.0
+    master_key_file: Path | None = None
+    bucket_lanes: bool = False
+
+    @property
+    def urls(self) -> UrlPolicy:
+        """Which URLs merchants may give."""
+        return UrlPolicy(allow_http=self.allow_http, allow_private=self.allow_private)
+
+    def to_environ(self) -> dict[str, str]:
+        """Write the settings as the environment of a child process."""
+        environ = {}
+        for name, field in _FIELDS.items():
+            value = getattr(self, field.attribute)
+            if value is not None:
+                environ[name] = field.write(value)
+            elif field.attribute == "failure_limit":
+                environ[name] = "none"
+        return environ
+
+
+class _Field(Struct, frozen=True):
+    attribute: str
+    read: Callable[[str], Any]
+    write: Callable[[Any], str] = str
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 10_000_000:  # noqa: PLR2004 - also refuses NaN
+        raise ValueError("must be a number of seconds, 0 or more")
+    return value
+
+
+def _schedule(text: str) -> tuple[float, ...]:
+    steps = tuple(_seconds(step) for step in text.split(",") if step.strip())
+    if not steps:
+        raise ValueError("must be seconds separated by commas, for example 5,30,120")
+    return steps
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("must be a whole number of 1 or more")
+    return value
+
+
+def _limit(text: str) -> int | None:
+    return None if text == "none" else _count(text)
+
+
+def _yes(text: str) -> bool:
+    if text not in {"0", "1"}:
+        raise ValueError("must be 0 or 1")
+    return text == "1"
+
+
+def _base_url(text: str) -> str:
+    if not text.startswith(("http://", "https://")):
+        raise ValueError("must start with https:// (or http://)")
+    return text.rstrip("/")
+
+
+def _write_schedule(steps: tuple[float, ...]) -> str:
+    return ",".join(f"{step:g}" for step in steps)
+
+
+def _write_yes(value: object) -> str:
+    return "1" if value else "0"
+
+
+_FIELDS: Final[dict[str, _Field]] = {
+    "PAYACCEPT_ENVIRONMENT": _Field("environment", Environment),
+    "PAYACCEPT_DATABASE_URL": _Field("database_url", str),
+    "PAYACCEPT_WEB_BASE_URL": _Field("web_base_url", _base_url),
+    "PAYACCEPT_SETTLE_DELAY_S": _Field("settle_delay_s", _seconds),
+    "PAYACCEPT_ORDER_EXPIRY_S": _Field("order_expiry_s", _seconds),
+    "PAYACCEPT_RETRY_SCHEDULE_S": _Field("retry_schedule_s", _schedule, _write_schedule),
+    "PAYACCEPT_WEBHOOK_TIMEOUT_S": _Field("webhook_timeout_s", _seconds),
+    "PAYACCEPT_WEBHOOK_CONCURRENCY": _Field("webhook_concurrency", _count),
+    "PAYACCEPT_ALLOW_HTTP": _Field("allow_http", _yes, _write_yes),
+    "PAYACCEPT_ALLOW_PRIVATE": _Field("allow_private", _yes, _write_yes),
+    "PAYACCEPT_REQUEST_DEADLINE_S": _Field("request_deadline_s", _seconds),
+    "PAYACCEPT_FAILURE_LIMIT": _Field("failure_limit", _limit),
+    "PAYACCEPT_PROVIDER_KEY_LEAD_S": _Field("provider_key_lead_s", _seconds),
+    "PAYACCEPT_MASTER_KEY_FILE": _Field("master_key_file", Path),
+    "PAYACCEPT_BUCKET_LANES": _Field("bucket_lanes", _yes, _write_yes),
+}
+VARIABLES: Final = tuple(_FIELDS)
+
+
+def from_environ(environ: Mapping[str, str] = os.environ, defaults: Settings | None = None) -> Settings:
+    """Read the settings; a variable that is absent or empty leaves the default.
+
+    Raises: SettingInvalid.
+    """
+    given = {}
+    for name, field in _FIELDS.items():
+        text = environ.get(name, "").strip()
+        if text:
+            given[field.attribute] = read_setting(name, text)
+    return replace(defaults or Settings(), **given)
+
+
+def read_setting(name: str, text: str) -> Any:
+    """Read one setting's value. Raises: SettingInvalid."""
+    field = _FIELDS[name]
+    try:
+        return field.read(text)
+    except ValueError as error:
+        raise SettingInvalid(f"{name}: {error}") from None

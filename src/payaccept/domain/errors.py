@@ -1,0 +1,75 @@
+"""Refusals: what the service may answer besides doing what it was asked.
+
+    Refusal
+    ├── RequestRefused           the request cannot be taken as it stands
+    │   ├── FieldsIllegal            one or more fields break a rule
+    │   ├── PaymentNotFound          this merchant has no such payment
+    │   ├── DuplicateRequest         the paymentRequestId was used before
+    │   └── PaymentFinal             the payment's state does not change any more
+    ├── OutcomeOpen              nobody can say yet whether it was done
+    │   ├── StoreUnavailable         the database is away: nothing was done
+    │   └── OutcomeUnknown           the database went away meanwhile
+    └── AdministrationRefused    a merchant's or a key's state does not allow it
+        ├── MerchantNotFound
+        ├── KeyNotFound
+        ├── KeyRefused
+        └── SettingRefused
+
+Their message is for the person who asked. What HTTP makes of each stands in the API's gate alone.
+"""
+
+
+class Refusal(Exception):  # noqa: N818
+    """The service does not do what it was asked; the message says why."""
+
+
+class RequestRefused(Refusal):
+    """The request cannot be taken as it stands; no payment was made or changed by it."""
+
+
+class FieldsIllegal(RequestRefused):
+    """One or more fields break a rule."""
+
+
+class PaymentNotFound(RequestRefused):
+    """This merchant has no such payment."""
+
+
+class DuplicateRequest(RequestRefused):
+    """The paymentRequestId was used before by this merchant."""
+
+
+class PaymentFinal(RequestRefused):
+    """The payment's state does not change any more."""
+
+
+class OutcomeOpen(Refusal):
+    """Nobody can say yet whether it was done; the idempotency key settles it."""
+
+
+class StoreUnavailable(OutcomeOpen):
+    """The database is away: nothing was done."""
+
+
+class OutcomeUnknown(OutcomeOpen):
+    """The database went away before it answered: it is not known whether it was done."""
+
+
+class AdministrationRefused(Refusal):
+    """The state of a merchant or a key does not allow it."""
+
+
+class MerchantNotFound(AdministrationRefused):
+    """There is no such merchant in this deployment."""
+
+
+class KeyNotFound(AdministrationRefused):
+    """The merchant has no key of that version."""
+
+
+class KeyRefused(AdministrationRefused):
+    """The key is not acceptable; the message says which rule it breaks."""
+
+
+class SettingRefused(AdministrationRefused):
+    """The setting's value is not acceptable, or cannot be changed any more."""

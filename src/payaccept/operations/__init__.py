@@ -1,0 +1,1 @@
+"""Business verbs: one async function each; they own the transactions."""

@@ -1,0 +1,115 @@
+"""Merchants and their keys: made, changed, rotated."""
+
+import secrets
+from datetime import datetime
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from payaccept.domain import merchant_keys
+from payaccept.domain.errors import FieldsIllegal, SettingRefused
+from payaccept.domain.merchant import (
+    BUCKETS,
+    SANDBOX_RATE_LIMIT,
+    DuplicatePolicy,
+    Environment,
+    Merchant,
+    MerchantKey,
+    MerchantState,
+    new_client_id,
+)
+from payaccept.domain.urls import UrlPolicy
+from payaccept.operations.ports import MerchantStore
+
+MAX_NAME = 128
+MAX_RATE_LIMIT = 100_000
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """New values of a merchant's settings; what is UNSET stays."""
+
+    webhook_url: str | None | UnsetType = UNSET
+    duplicates: DuplicatePolicy | UnsetType = UNSET
+    rate_limit: int | None | UnsetType = UNSET
+    spread: int | UnsetType = UNSET
+
+
+class Merchants:
+    """The business verbs of merchants."""
+
+    def __init__(self, store: MerchantStore, environment: Environment, urls: UrlPolicy) -> None:
+        self._store = store
+        self._environment = environment
+        self._urls = urls
+
+    async def create(self, name: str, now: datetime) -> Merchant:
+        """Make a merchant: ACTIVE in the sandbox, PENDING in production. Raises: SettingRefused."""
+        name = name.strip()
+        if not 1 <= len(name) <= MAX_NAME or not name.isprintable():
+            raise SettingRefused(f"a merchant's name has 1 to {MAX_NAME} printable characters")
+        sandbox = self._environment is Environment.SANDBOX
+        merchant = Merchant(
+            client_id=new_client_id(self._environment),
+            name=name,
+            state=MerchantState.ACTIVE if sandbox else MerchantState.PENDING,
+            base_bucket=secrets.randbelow(BUCKETS),
+            spread=1,
+            duplicates=DuplicatePolicy.STRICT,
+            webhook_url=None,
+            rate_limit=SANDBOX_RATE_LIMIT if sandbox else None,
+            created_at=now,
+            updated_at=now,
+        )
+        await self._store.insert_merchant(merchant)
+        return merchant
+
+    async def list_all(self) -> list[Merchant]:
+        """Return all merchants, oldest first."""
+        return await self._store.list_merchants()
+
+    async def get(self, client_id: str) -> Merchant:
+        """Return a merchant. Raises: MerchantNotFound."""
+        return await self._store.get_merchant(client_id)
+
+    async def activate(self, client_id: str, now: datetime) -> Merchant:
+        """Let the merchant take payments. Raises: MerchantNotFound."""
+        return await self._move(client_id, MerchantState.ACTIVE, now)
+
+    async def deactivate(self, client_id: str, now: datetime) -> Merchant:
+        """Stop the merchant from taking payments; what is under way goes on. Raises: MerchantNotFound."""
+        return await self._move(client_id, MerchantState.INACTIVE, now)
+
+    async def _move(self, client_id: str, state: MerchantState, now: datetime) -> Merchant:
+        merchant = await self._store.get_merchant(client_id)
+        merchant = msgspec.structs.replace(merchant, state=state, updated_at=now)
+        await self._store.update_merchant(merchant)
+        return merchant
+
+    async def change(self, client_id: str, changes: Changes, now: datetime) -> Merchant:
+        """Change settings. Raises: MerchantNotFound, SettingRefused, FieldsIllegal."""
+        if changes.webhook_url not in {UNSET, None}:
+            problem = self._urls.problem(str(changes.webhook_url))
+            if problem is not None:
+                raise FieldsIllegal(f"webhookUrl {problem}")
+        if isinstance(changes.rate_limit, int) and not 1 <= changes.rate_limit <= MAX_RATE_LIMIT:
+            raise SettingRefused(f"a rate limit is 1 to {MAX_RATE_LIMIT} requests in 60 s, or none")
+        if changes.spread is not UNSET and changes.spread not in {1 << bits for bits in range(9)}:
+            raise SettingRefused("a spread is a power of two from 1 to 256")
+        merchant = await self._store.get_merchant(client_id)
+        given = {name: value for name in Changes.__struct_fields__ if (value := getattr(changes, name)) is not UNSET}
+        merchant = msgspec.structs.replace(merchant, updated_at=now, **given)
+        await self._store.update_merchant(merchant)
+        return merchant
+
+    async def add_key(self, client_id: str, pem: bytes, now: datetime) -> MerchantKey:
+        """Register a public key under the next version. Raises: MerchantNotFound, KeyRefused."""
+        accepted = merchant_keys.accept(pem)
+        return await self._store.insert_key(client_id, accepted.public_key_pem, accepted.fingerprint, now)
+
+    async def list_keys(self, client_id: str) -> list[MerchantKey]:
+        """Return a merchant's keys by version. Raises: MerchantNotFound."""
+        return await self._store.list_keys(client_id)
+
+    async def retire_key(self, client_id: str, key_version: int, now: datetime) -> MerchantKey:
+        """Refuse a key from now on. Raises: MerchantNotFound, KeyNotFound."""
+        return await self._store.retire_key(client_id, key_version, now)

@@ -1,0 +1,1 @@
+"""The protocol: pure, shared by the service and the SDK."""
