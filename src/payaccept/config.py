@@ -15,7 +15,7 @@ from payaccept.domain.urls import UrlPolicy
 T = TypeVar("T")
 
 
-class SettingInvalid(ValueError):  # noqa: N818
+class SettingInvalid(ValueError):
     """A setting cannot be used; the message names it."""
 
 
@@ -29,7 +29,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     order_expiry_s: float = 900.0
     retry_schedule_s: tuple[float, ...] = RETRY_SCHEDULE_S
     webhook_timeout_s: float = 10.0
-    webhook_concurrency: int = 64
+    webhook_concurrency: int = 128
     allow_http: bool = False
     allow_private: bool = False
     request_deadline_s: float = 12.0

@@ -10,6 +10,7 @@ import structlog
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
+
 def _render(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> str:
     return _encode(event).decode()
 

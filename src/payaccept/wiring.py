@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Self
 
 from payaccept import __version__
 from payaccept.adapters.outbound import Outbound
@@ -26,9 +27,9 @@ from payaccept.api.endpoints import Endpoints
 from payaccept.api.failure_limit import AddressFailureLimit
 from payaccept.api.gate import Gate
 from payaccept.api.kernel import Kernel
-from payaccept.api.request_log import BufferedRequestLog
 from payaccept.config import SettingInvalid, Settings, from_environ
 from payaccept.domain.merchant import Environment
+from payaccept.line_log import LineLog
 from payaccept.operations import provider_keys
 from payaccept.operations.deliveries import Deliveries
 from payaccept.operations.merchants import Merchants
@@ -100,7 +101,7 @@ class ApiProcess:
         url = settings.database_url
         routing = lane_per_bucket if settings.bucket_lanes else one_lane
         self._settings = settings
-        self._log = BufferedRequestLog()
+        self._log = LineLog("request")
         self._line = SharedLine(url, "api-ready")
         self._merchants = PostgresMerchants(url, process="api")
         self._directory = PostgresDirectory(url, process="api")
@@ -169,6 +170,7 @@ class WorkerProcess:
         self._deliveries = PostgresDeliveries(url, routing=routing)
         self._wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="worker")
         self._outbound = Outbound(settings.urls, timeout_s=settings.webhook_timeout_s)
+        self._log = LineLog("delivery attempt")
         self._threads = ThreadPoolExecutor(SIGNING_THREADS, thread_name_prefix="sign")
         self._signer: Signer | None = None
         self._signer_until = 0.0
@@ -183,6 +185,7 @@ class WorkerProcess:
                 timeout_s=settings.webhook_timeout_s,
                 user_agent=f"payaccept/{__version__}",
                 clock=now_utc,
+                log=self._log.write,
             ),
             self._current_signer,
             concurrency=settings.webhook_concurrency,
@@ -199,6 +202,7 @@ class WorkerProcess:
 
     async def run(self) -> None:
         """Work until stopped."""
+        self._log.start()
         self._directory.start()
         self._payments.start()
         self._deliveries.start()
@@ -216,6 +220,7 @@ class WorkerProcess:
                 self._directory,
                 self._wallet,
                 self._merchants,
+                self._log,
             ):
                 await part.close()
             self._threads.shutdown()
@@ -225,10 +230,12 @@ class WorkerProcess:
         credentials = await self._directory.find_credentials(client_id)
         return None if credentials is None else credentials.merchant.webhook_url
 
-    async def _sign(self, signer: Signer, signing_string: bytes) -> bytes:
+    async def _sign(self, signer: Signer, strings: Sequence[bytes]) -> list[bytes]:
         # OpenSSL signs without the interpreter's lock: the loop goes on meanwhile, on another core.
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, signing.sign, signer.private_key, signing_string)
+        def sign() -> list[bytes]:
+            return [signing.sign(signer.private_key, string) for string in strings]
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, sign)
 
     async def _current_signer(self) -> Signer:
         now = asyncio.get_running_loop().time()
@@ -251,9 +258,7 @@ class Administration:
         self.wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="admin")
         self._payments = PostgresPayments(url, create_lines=0, process="admin")
         self._wakeup = WakeupSender(url, process="admin")
-        self.payments = Payments(
-            self._payments, self.wallet, _rules(settings), wake_worker=self._wakeup.send
-        )
+        self.payments = Payments(self._payments, self.wallet, _rules(settings), wake_worker=self._wakeup.send)
 
     def vault(self) -> Vault:
         """Open the vault. Raises: SettingInvalid, VaultError."""
@@ -263,7 +268,7 @@ class Administration:
         """Return the endpoint a merchant has configured."""
         return (await self.store.get_merchant(client_id)).webhook_url
 
-    async def __aenter__(self) -> "Administration":
+    async def __aenter__(self) -> Self:
         """Check that the database is one of ours. Raises: SchemaRefused, StoreUnavailable."""
         async with self._line.connection() as connection:
             urls = await migrations.check(connection, self.settings.environment)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -15,7 +15,8 @@ from payaccept.operations.provider_keys import Signer
 
 POLL_S: Final = 0.2
 AWAY_S: Final = 0.5
-PER_LANE: Final = 4
+PER_LANE: Final = 32
+SIGNED_TOGETHER: Final = 16
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +47,8 @@ class Worker:
         self._clock = clock
         self._payments_due = asyncio.Event()
         self._deliveries_due = asyncio.Event()
-        self._in_flight: set[asyncio.Task[None]] = set()
+        self._in_flight = 0
+        self._tasks: set[asyncio.Task[None]] = set()
         self._lanes: Counter[str] = Counter()
         self._stopping = False
 
@@ -65,8 +67,8 @@ class Worker:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._repeat(self._move_payments, self._payments_due))
             tasks.create_task(self._repeat(self._send_deliveries, self._deliveries_due))
-        if self._in_flight:
-            await asyncio.wait(self._in_flight)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def _repeat(self, step: Callable[[], Awaitable[bool]], due: asyncio.Event) -> None:
         """Do a step again and again: at once while it says there is more, else when woken."""
@@ -77,7 +79,7 @@ class Worker:
             except OutcomeOpen:
                 await asyncio.sleep(AWAY_S)
                 continue
-            except Exception:
+            except Exception:  # noqa: BLE001 - a bug here must not end the worker
                 _log.exception("a step of the worker failed")
                 await asyncio.sleep(AWAY_S)
                 continue
@@ -100,26 +102,44 @@ class Worker:
         return len(payments) == BATCH
 
     async def _send_deliveries(self) -> bool:
-        room = self._concurrency - len(self._in_flight)
-        if room <= 0:
-            return False  # the next attempt that ends wakes us
+        room = self._concurrency - self._in_flight
+        if room < self._concurrency // 2:
+            return False  # claims in large batches are cheap; an attempt that ends wakes us
         signer = await self._signer()
         full = [lane for lane, count in self._lanes.items() if count >= PER_LANE]
         claimed = await self._deliveries.claim(room, full)
-        for delivery in claimed:
-            task = asyncio.create_task(self._attempt(delivery, signer))
-            self._in_flight.add(task)
-            task.add_done_callback(self._in_flight.discard)
+        for first in range(0, len(claimed), SIGNED_TOGETHER):
+            together = claimed[first : first + SIGNED_TOGETHER]
+            self._in_flight += len(together)
+            self._lanes.update(delivery.lane for delivery in together)
+            task = asyncio.create_task(self._send(together, signer))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         return len(claimed) == room
 
-    async def _attempt(self, delivery: Delivery, signer: Signer) -> None:
-        self._lanes[delivery.lane] += 1
+    async def _send(self, deliveries: Sequence[Delivery], signer: Signer) -> None:
+        """Sign some notifications in one go, since a thread costs more than a signature; then send each."""
         try:
-            await self._deliveries.attempt(delivery, signer)
-        except Exception:
+            headers = await self._deliveries.sign(deliveries, signer)
+        except Exception:  # noqa: BLE001 - a bug here must not end the worker
+            _log.exception("signing failed")
+            for delivery in deliveries:
+                self._ended(delivery)
+            return
+        await asyncio.gather(*map(self._attempt, deliveries, headers))
+
+    async def _attempt(self, delivery: Delivery, headers: dict[str, str]) -> None:
+        try:
+            await self._deliveries.attempt(delivery, headers)
+        except Exception:  # noqa: BLE001 - a bug here must not end the worker
             _log.exception("an attempt failed", extra={"eventId": delivery.event_id})
         finally:
-            self._lanes[delivery.lane] -= 1
-            if not self._lanes[delivery.lane]:
-                del self._lanes[delivery.lane]
+            self._ended(delivery)
+
+    def _ended(self, delivery: Delivery) -> None:
+        self._in_flight -= 1
+        self._lanes[delivery.lane] -= 1
+        if not self._lanes[delivery.lane]:
+            del self._lanes[delivery.lane]
+        if self._in_flight <= self._concurrency // 2:
             self._deliveries_due.set()

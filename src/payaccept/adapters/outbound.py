@@ -7,8 +7,8 @@ whether the merchant has the notification.
 import asyncio
 import socket
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 import aiohttp
@@ -103,19 +103,27 @@ class Outbound:
                 )
         except TimeoutError:
             return Unreachable(f"no complete answer within {self._timeout_s:g} s")
-        except aiohttp.ClientConnectorCertificateError:
-            return Unreachable("the certificate is not valid for this host")
-        except aiohttp.ClientSSLError:
-            return Unreachable("TLS failed")
-        except aiohttp.ClientConnectorDNSError as error:
-            refused = isinstance(error.os_error, _Refused)
-            return Unreachable("the host name leads to a private address" if refused else "the host name is unknown")
-        except aiohttp.ClientConnectorError:
-            return Unreachable("the connection was refused or could not be made")
-        except aiohttp.ServerDisconnectedError:
-            return Unreachable("the connection was closed before an answer came")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Unreachable(f"the exchange failed ({type(error).__name__})")
+            return Unreachable(_in_words(error))
+
+
+# The first that fits; most are kinds of the ones after them.
+_WORDS: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (aiohttp.ClientConnectorCertificateError, "the certificate is not valid for this host"),
+    (aiohttp.ClientSSLError, "TLS failed"),
+    (aiohttp.ClientConnectorDNSError, "the host name is unknown"),
+    (aiohttp.ClientConnectorError, "the connection was refused or could not be made"),
+    (aiohttp.ServerDisconnectedError, "the connection was closed before an answer came"),
+)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, _Refused):
+        return "the host name leads to a private address"
+    return next(
+        (words for kind, words in _WORDS if isinstance(error, kind)),
+        f"the exchange failed ({type(error).__name__})",
+    )
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes:

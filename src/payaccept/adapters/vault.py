@@ -28,7 +28,10 @@ class Vault:
         try:
             self._fernet = Fernet(master_key)
         except ValueError:
-            raise VaultError("the master key must be 32 bytes in base64url, as `payaccept` makes it") from None
+            raise VaultError(
+                "the master key must be 32 bytes in base64url, as `payaccept` makes it"
+            ) from None
+        self._opened: dict[bytes, RSAPrivateKey] = {}
 
     def new_key(self) -> tuple[str, bytes]:
         """Make a key pair: the public PEM, and the private key sealed."""
@@ -38,10 +41,13 @@ class Vault:
         return public_pem.decode("ascii"), self._fernet.encrypt(der)
 
     def open(self, sealed: bytes) -> RSAPrivateKey:
-        """Open a sealed private key.
+        """Open a sealed private key; opened once, it stays in memory as long as this vault.
 
         Raises: VaultError.
         """
+        opened = self._opened.get(sealed)
+        if opened is not None:
+            return opened
         try:
             der = self._fernet.decrypt(sealed)
         except InvalidToken:
@@ -49,6 +55,7 @@ class Vault:
         private_key = load_der_private_key(der, password=None)
         if not isinstance(private_key, RSAPrivateKey):
             raise VaultError("a provider key is no RSA key")
+        self._opened[sealed] = private_key
         return private_key
 
 

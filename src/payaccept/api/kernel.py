@@ -24,7 +24,7 @@ Document = Callable[[], Awaitable[Answer]]
 _log = logging.getLogger(__name__)
 
 
-class _TooLarge(Exception):  # noqa: N818
+class _TooLarge(Exception):
     """The body is larger than 64 KiB."""
 
 
@@ -155,7 +155,7 @@ class Kernel:
             )
         except _TooLarge:
             answer = failure(ResultCode.PAYLOAD_TOO_LARGE)
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, the client hears U and no more
             _log.exception("request failed", extra={"requestId": request_id, "path": incoming.path[:200]})
             answer = failure(
                 ResultCode.UNKNOWN_EXCEPTION, f"an unexpected error; quote the Request-Id {request_id}"
@@ -178,7 +178,9 @@ class Kernel:
             return await self._serve_document(incoming)
         if incoming.method != "POST":
             return failure(
-                ResultCode.METHOD_NOT_ALLOWED, f"this path takes POST, not {incoming.method[:16]}", (("allow", "POST"),)
+                ResultCode.METHOD_NOT_ALLOWED,
+                f"this path takes POST, not {incoming.method[:16]}",
+                (("allow", "POST"),),
             )
         request = SignedRequest(
             incoming.method,
@@ -193,7 +195,9 @@ class Kernel:
     async def _serve_document(self, incoming: _Incoming) -> Answer:
         document = self._documents.get(incoming.path)
         if document is None:
-            return failure(ResultCode.NOT_FOUND, "there is nothing at this path; operations live under /v1/payments/")
+            return failure(
+                ResultCode.NOT_FOUND, "there is nothing at this path; operations live under /v1/payments/"
+            )
         if incoming.method not in {"GET", "HEAD"}:
             return failure(
                 ResultCode.METHOD_NOT_ALLOWED,

@@ -51,7 +51,9 @@ def settings_of(data_dir: Path | None, database_url: str | None) -> Settings:
         settings = replace(settings, database_url=database_url)
     else:
         if not (directory / "postgres").is_dir():
-            raise Mistake(f"there is no sandbox in {directory}: start `payaccept sandbox`, or give --data-dir")
+            raise Mistake(
+                f"there is no sandbox in {directory}: start `payaccept sandbox`, or give --data-dir"
+            )
         try:
             settings = replace(settings, database_url=socket_url(directory))
         except EmbeddedPostgresError as error:

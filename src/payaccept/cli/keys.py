@@ -15,7 +15,9 @@ from payaccept.domain.merchant import MerchantKey
 from payaccept.wire import timestamps
 from payaccept.wiring import Administration
 
-app = typer.Typer(help="Register and retire merchants' public keys.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Register and retire merchants' public keys.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 def as_json(key: MerchantKey) -> dict[str, Any]:

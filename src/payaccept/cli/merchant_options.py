@@ -52,6 +52,8 @@ def _data_dir() -> Path:
         return Path(named)
     if sys.platform != "win32" and os.geteuid() == 0:
         return Path("/var/lib/payaccept/sandbox")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "payaccept" / "sandbox"
     data_home = os.environ.get("XDG_DATA_HOME")
     root = Path(data_home) if data_home else Path.home() / ".local" / "share"
     return root / "payaccept" / "sandbox"

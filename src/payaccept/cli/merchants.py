@@ -151,7 +151,9 @@ def change(
     ] = None,
     spread: Annotated[
         int | None,
-        typer.Option("--spread", metavar="N", help="Buckets its payments spread over; before the first payment."),
+        typer.Option(
+            "--spread", metavar="N", help="Buckets its payments spread over; before the first payment."
+        ),
     ] = None,
     data_dir: DataDirOption = None,
     database_url: DatabaseUrlOption = None,
@@ -179,5 +181,3 @@ def _limit(text: str) -> int | None:
     if not text.isdecimal():
         raise Mistake(f"--rate-limit must be a whole number or none, not {text}")
     return int(text)
-
-

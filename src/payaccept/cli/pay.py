@@ -187,7 +187,7 @@ def _show(answer: Answer, payment_request_id: str, amount: Amount) -> None:
         case LinkPayCreateResponse():
             told = [("acquirementId", answer.acquirement_id), ("redirectUrl", answer.redirect_url)]
     paid = answer.result.result_status is ResultStatus.S
-    terminal.heading("Paid" if paid else "Accepted: the payment waits for the customer")
+    terminal.heading("Paid" if paid else "Accepted, not final yet")
     shown_amount = f"{amount.currency} {amount.value} (minor units)"
     terminal.rows([("paymentRequestId", payment_request_id), ("amount", shown_amount), *told])
     if isinstance(answer, CreateQROrderResponse):

@@ -22,7 +22,9 @@ from payaccept.domain.errors import StoreUnavailable
 GRACE_S = 15
 DatabaseUrl = Annotated[
     str | None,
-    typer.Option("--database-url", envvar="PAYACCEPT_DATABASE_URL", metavar="URL", help="The PostgreSQL to use."),
+    typer.Option(
+        "--database-url", envvar="PAYACCEPT_DATABASE_URL", metavar="URL", help="The PostgreSQL to use."
+    ),
 ]
 
 
@@ -115,4 +117,3 @@ def prepare_database(settings: Settings) -> list[Any]:
         raise Failed(str(error)) from None
     except SettingInvalid as error:
         raise Mistake(str(error)) from None
-

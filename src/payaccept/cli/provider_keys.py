@@ -12,7 +12,9 @@ from payaccept.operations import provider_keys
 from payaccept.operations.provider_keys import PublishedKey
 from payaccept.wiring import Administration
 
-app = typer.Typer(help="List and rotate the keys that sign webhooks.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="List and rotate the keys that sign webhooks.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 def _show(key: PublishedKey) -> None:
@@ -40,7 +42,9 @@ def list_all(
 def rotate(
     lead_s: Annotated[
         float | None,
-        typer.Option("--lead", min=0, metavar="SECONDS", help="How long the new key is published before it signs."),
+        typer.Option(
+            "--lead", min=0, metavar="SECONDS", help="How long the new key is published before it signs."
+        ),
     ] = None,
     data_dir: DataDirOption = None,
     database_url: DatabaseUrlOption = None,

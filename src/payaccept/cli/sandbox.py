@@ -58,29 +58,38 @@ def _sandbox_defaults(host: str, portal_port: int) -> Settings:
 def sandbox(
     data_dir: Annotated[
         Path | None,
-        typer.Option("--data-dir", envvar="PAYACCEPT_DATA_DIR", metavar="DIR", help="Where everything is kept."),
+        typer.Option(
+            "--data-dir", envvar="PAYACCEPT_DATA_DIR", metavar="DIR", help="Where everything is kept."
+        ),
     ] = None,
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     api_port: Annotated[int, typer.Option("--api-port", min=1, max=65535, help="Port of the API.")] = 8080,
     portal_port: Annotated[
         int, typer.Option("--portal-port", min=1, max=65535, help="Port of the web pages, named in links.")
     ] = 8081,
-    api_workers: Annotated[int, typer.Option("--api-workers", min=1, help="Processes that serve the API.")] = 1,
+    api_workers: Annotated[
+        int, typer.Option("--api-workers", min=1, help="Processes that serve the API.")
+    ] = 1,
     settle_delay: Annotated[
-        str | None, typer.Option("--settle-delay", metavar="SECONDS", help="After how long payments complete.")
+        str | None,
+        typer.Option("--settle-delay", metavar="SECONDS", help="After how long payments complete."),
     ] = None,
     order_expiry: Annotated[
-        str | None, typer.Option("--order-expiry", metavar="SECONDS", help="After how long an unpaid order expires.")
+        str | None,
+        typer.Option("--order-expiry", metavar="SECONDS", help="After how long an unpaid order expires."),
     ] = None,
     retry_schedule: Annotated[
         str | None, typer.Option("--retry-schedule", metavar="S,S,…", help="When webhooks are sent again.")
     ] = None,
     webhook_timeout: Annotated[
-        str | None, typer.Option("--webhook-timeout", metavar="SECONDS", help="What a receiver has to answer in.")
+        str | None,
+        typer.Option("--webhook-timeout", metavar="SECONDS", help="What a receiver has to answer in."),
     ] = None,
     database_url: Annotated[
         str | None,
-        typer.Option("--database-url", envvar="PAYACCEPT_DATABASE_URL", metavar="URL", help="A PostgreSQL of yours."),
+        typer.Option(
+            "--database-url", envvar="PAYACCEPT_DATABASE_URL", metavar="URL", help="A PostgreSQL of yours."
+        ),
     ] = None,
 ) -> None:
     """Run the whole service here, to try it out: API, worker and database, with a demo merchant."""
@@ -169,9 +178,20 @@ class _Sandbox:
                     log_path=embedded.log_path,
                 )
             )
-        api = [*me, "api", "--host", self._host, "--port", str(self._api_port), "--workers", str(self._api_workers)]
+        api = [
+            *me,
+            "api",
+            "--host",
+            self._host,
+            "--port",
+            str(self._api_port),
+            "--workers",
+            str(self._api_workers),
+        ]
         children.append(
-            command("worker", [*me, "worker"], env=environ, log_path=logs / "worker.log", stop_timeout_s=GRACE_S)
+            command(
+                "worker", [*me, "worker"], env=environ, log_path=logs / "worker.log", stop_timeout_s=GRACE_S
+            )
         )
         children.append(
             command(
@@ -241,7 +261,7 @@ class _Sandbox:
                 ("API", self._base_url),
                 ("webhook keys", demo["webhookKeysUrl"]),
                 ("OpenAPI", f"{self._base_url}/openapi.json"),
-                ("database", self._url and "yours" or f"PostgreSQL in {self._directory / 'postgres'}"),
+                ("database", (self._url and "yours") or f"PostgreSQL in {self._directory / 'postgres'}"),
                 ("logs", self._directory / "logs"),
                 ("demo merchant", demo["clientId"]),
                 ("its credentials", self._directory / FILE_NAME),
@@ -272,7 +292,9 @@ def _require_free(host: str, port: int) -> None:
             probe.bind((host, port))
             probe.listen(1)
     except OSError as error:
-        raise Failed(f"cannot listen on {host} port {port}: {error.strerror}; choose another --api-port") from None
+        raise Failed(
+            f"cannot listen on {host} port {port}: {error.strerror}; choose another --api-port"
+        ) from None
 
 
 def _answers(url: str) -> bool:

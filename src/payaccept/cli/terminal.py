@@ -11,11 +11,11 @@ FAILED = 1
 MISUSED = 2
 
 
-class Mistake(Exception):  # noqa: N818
+class Mistake(Exception):
     """The command was given something it cannot use; the message is the one line shown. Exit code 2."""
 
 
-class Failed(Exception):  # noqa: N818
+class Failed(Exception):
     """The command was right and could not be done; the message is the one line shown. Exit code 1."""
 
 

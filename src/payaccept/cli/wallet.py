@@ -13,7 +13,9 @@ from payaccept.domain.payment import Declined, Paid, Payment
 from payaccept.wire.codes import PAYMENT_FAILURES, ResultCode
 from payaccept.wiring import Administration
 
-app = typer.Typer(help="Play the customer of the simulated wallet.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Play the customer of the simulated wallet.", no_args_is_help=True, rich_markup_mode=None
+)
 
 PaymentArgument = Annotated[
     str, typer.Argument(metavar="PAYMENT", help="paymentId, acquirementId, or the text of a QR code.")
@@ -24,7 +26,9 @@ def _play(
     payment: str, outcome: Paid | Declined, *, dd: DataDirOption, url: DatabaseUrlOption, json: bool
 ) -> None:
     async def work(administration: Administration, now: datetime) -> Payment:
-        return await administration.payments.play_customer(payment, outcome, administration.webhook_url_of, now)
+        return await administration.payments.play_customer(
+            payment, outcome, administration.webhook_url_of, now
+        )
 
     played = administer(dd, url, work)
     status = "SUCCESS" if isinstance(outcome, Paid) else "FAIL"

@@ -111,6 +111,10 @@ def after_attempt(
         return Dead()
     step_s = schedule_s[delivery.attempt - 1]
     wait_s = step_s * (1 - JITTER + 2 * JITTER * chance)
-    if isinstance(outcome, Answered) and outcome.status in _MAY_SAY_WHEN and outcome.retry_after_s is not None:
+    if (
+        isinstance(outcome, Answered)
+        and outcome.status in _MAY_SAY_WHEN
+        and outcome.retry_after_s is not None
+    ):
         wait_s = min(max(outcome.retry_after_s, step_s), RETRY_AFTER_AT_MOST * step_s)
     return Again(at=now + timedelta(seconds=wait_s), faults=left)

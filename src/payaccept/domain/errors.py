@@ -19,7 +19,7 @@ Their message is for the person who asked. What HTTP makes of each stands in the
 """
 
 
-class Refusal(Exception):  # noqa: N818
+class Refusal(Exception):
     """The service does not do what it was asked; the message says why."""
 
 

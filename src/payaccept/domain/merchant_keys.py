@@ -16,9 +16,7 @@ KEY_BITS: Final = 2048
 EXPONENT: Final = 65537
 MAX_PEM_BYTES: Final = 16_384
 
-_BLOCK: Final = re.compile(
-    rb"-----BEGIN (?P<label>[A-Z0-9 ]+)-----\s.*?-----END (?P=label)-----", re.DOTALL
-)
+_BLOCK: Final = re.compile(rb"-----BEGIN (?P<label>[A-Z0-9 ]+)-----\s.*?-----END (?P=label)-----", re.DOTALL)
 # badkeys' checks that need nothing but what it ships.
 _WEAKNESSES: Final = {
     "fermat": "its primes are too close together",

@@ -1,11 +1,11 @@
 """A payment's life: PROCESSING, then SUCCESS or FAIL, once.
 
-             ┌────────────┐  paid      ┌─────────┐
-    create ─▶│ PROCESSING │───────────▶│ SUCCESS │
-             └────────────┘            └─────────┘
-                   │ declined, expired ┌─────────┐
-                   └──────────────────▶│  FAIL   │  keeps the result code of its failure
-                                       └─────────┘
+┌────────────┐  paid      ┌─────────┐
+create ─▶│ PROCESSING │───────────▶│ SUCCESS │
+└────────────┘            └─────────┘
+│ declined, expired ┌─────────┐
+└──────────────────▶│  FAIL   │  keeps the result code of its failure
+└─────────┘
 """
 
 from datetime import datetime, timedelta

@@ -47,7 +47,7 @@ DEFAULT: Final = Scenario()
 
 def read(extend_info: str | UnsetType) -> tuple[Scenario, str | None]:
     """Return the script in extendInfo, or the default, and what is wrong with it (None if nothing)."""
-    if extend_info is UNSET or '"sandbox"' not in extend_info and "\\u" not in extend_info:
+    if extend_info is UNSET or ('"sandbox"' not in extend_info and "\\u" not in extend_info):
         return DEFAULT, None
     members = strict_json.load_object(extend_info.encode())
     if "sandbox" not in members:
@@ -65,18 +65,23 @@ def _read_script(script: Any) -> tuple[Scenario, str | None]:
         scenario = msgspec.convert(script, Scenario)
     except msgspec.ValidationError as error:
         return DEFAULT, f"sandbox: {fields.in_our_words(str(error))}"
+    problem = _contradiction(scenario)
+    return (scenario, None) if problem is None else (DEFAULT, problem)
+
+
+def _contradiction(scenario: Scenario) -> str | None:
     if scenario.result_code is not UNSET:
         if scenario.result_code not in PAYMENT_FAILURES:
-            return DEFAULT, "sandbox.resultCode is not a code that a payment can fail with"
+            return "sandbox.resultCode is not a code that a payment can fail with"
         if scenario.outcome not in {Outcome.FAIL, Outcome.UNKNOWN}:
-            return DEFAULT, "sandbox.resultCode goes with outcome FAIL or UNKNOWN"
-    if len(set(scenario.webhook)) != len(scenario.webhook):
-        return DEFAULT, "sandbox.webhook names a fault twice"
-    return scenario, None
+            return "sandbox.resultCode goes with outcome FAIL or UNKNOWN"
+    return (
+        "sandbox.webhook names a fault twice" if len(set(scenario.webhook)) != len(scenario.webhook) else None
+    )
 
 
 def asks_for_script(extend_info: str | UnsetType) -> bool:
     """Tell whether extendInfo has the member `sandbox`, which production refuses."""
-    if extend_info is UNSET or '"sandbox"' not in extend_info and "\\u" not in extend_info:
+    if extend_info is UNSET or ('"sandbox"' not in extend_info and "\\u" not in extend_info):
         return False
     return "sandbox" in strict_json.load_object(extend_info.encode())

@@ -7,8 +7,12 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-_NUMERIC_HOST: Final = re.compile(r"(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+))*\.?", re.IGNORECASE | re.ASCII)
-_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9_-]{0,62})(\.[a-z0-9]([a-z0-9_-]{0,62}))*\.?", re.IGNORECASE | re.ASCII)
+_NUMERIC_HOST: Final = re.compile(
+    r"(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+))*\.?", re.IGNORECASE | re.ASCII
+)
+_HOST: Final = re.compile(
+    r"[a-z0-9]([a-z0-9_-]{0,62})(\.[a-z0-9]([a-z0-9_-]{0,62}))*\.?", re.IGNORECASE | re.ASCII
+)
 _LOCAL_NAMES: Final = (".localhost", ".local", ".internal")
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address

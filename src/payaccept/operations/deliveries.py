@@ -1,6 +1,5 @@
 """Sending notifications: signed afresh for every attempt, the outcome written only under our own claim."""
 
-import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -10,7 +9,6 @@ from urllib.parse import urlsplit
 from payaccept.domain.delivery import (
     Answered,
     AttemptOutcome,
-    Dead,
     Delivery,
     after_attempt,
     reason_of,
@@ -22,8 +20,6 @@ from payaccept.wire import signing, timestamps
 
 LEASE_S: Final = 30.0
 
-_log = logging.getLogger(__name__)
-
 
 class Post(Protocol):
     """Posts a body to a merchant's endpoint."""
@@ -32,7 +28,7 @@ class Post(Protocol):
         """Return how it went; never raises for what a merchant does."""
 
 
-Sign = Callable[[Signer, bytes], Awaitable[bytes]]
+Sign = Callable[[Signer, Sequence[bytes]], Awaitable[Sequence[bytes]]]
 
 
 class Deliveries:
@@ -48,6 +44,7 @@ class Deliveries:
         timeout_s: float,
         user_agent: str,
         clock: Callable[[], datetime],
+        log: Callable[..., None],
     ) -> None:
         self._store = store
         self._post = post
@@ -57,15 +54,35 @@ class Deliveries:
         self._lease = timedelta(seconds=max(LEASE_S, 2 * timeout_s))
         self._user_agent = user_agent
         self._clock = clock
+        self._log = log
 
     async def claim(self, limit: int, full_lanes: Sequence[str]) -> list[Delivery]:
         """Lease deliveries that are due. Raises: OutcomeOpen."""
         now = self._clock()
         return await self._store.claim_due_deliveries(now, now + self._lease, limit, full_lanes)
 
-    async def attempt(self, delivery: Delivery, signer: Signer) -> None:
+    async def sign(self, deliveries: Sequence[Delivery], signer: Signer) -> list[dict[str, str]]:
+        """Make the headers of one attempt of each delivery, which is to follow at once."""
+        request_time = timestamps.write_seconds(self._clock())
+        strings = [
+            signing.notification_string(urlsplit(delivery.url).path or "/", request_time, delivery.body)
+            for delivery in deliveries
+        ]
+        signatures = await self._sign(signer, strings)
+        return [
+            {
+                "Content-Type": "application/json",
+                "User-Agent": self._user_agent,
+                "Request-Time": request_time,
+                "Signature": signing.write_header(signer.key_version, signature),
+                "Event-Id": delivery.event_id,
+                "Delivery-Attempt": str(delivery.attempt),
+            }
+            for delivery, signature in zip(deliveries, signatures, strict=True)
+        ]
+
+    async def attempt(self, delivery: Delivery, headers: dict[str, str]) -> None:
         """Send a notification once and write what became of it."""
-        headers = await self._sign_headers(delivery, signer)
         body = _tamper(delivery.body) if "tampered" in delivery.faults else delivery.body
         outcome = await self._post(delivery.url, body, headers)
         now = self._clock()
@@ -86,31 +103,14 @@ class Deliveries:
             )
         except OutcomeOpen:
             written = False  # the lease runs out, and the notification goes again: at least once
-        _log.log(
-            logging.WARNING if isinstance(decision, Dead) else logging.INFO,
-            "delivery attempted",
-            extra={
-                "eventId": delivery.event_id,
-                "clientId": delivery.client_id,
-                "attempt": delivery.attempt,
-                "outcome": reason_of(outcome),
-                "decision": type(decision).__name__,
-                "recorded": written,
-            },
+        self._log(
+            eventId=delivery.event_id,
+            clientId=delivery.client_id,
+            attempt=delivery.attempt,
+            outcome=reason_of(outcome),
+            decision=type(decision).__name__,
+            recorded=written,
         )
-
-    async def _sign_headers(self, delivery: Delivery, signer: Signer) -> dict[str, str]:
-        request_time = timestamps.write_seconds(self._clock())
-        path = urlsplit(delivery.url).path or "/"
-        signature = await self._sign(signer, signing.notification_string(path, request_time, delivery.body))
-        return {
-            "Content-Type": "application/json",
-            "User-Agent": self._user_agent,
-            "Request-Time": request_time,
-            "Signature": signing.write_header(signer.key_version, signature),
-            "Event-Id": delivery.event_id,
-            "Delivery-Attempt": str(delivery.attempt),
-        }
 
 
 def _tamper(body: bytes) -> bytes:

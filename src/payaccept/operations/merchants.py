@@ -28,9 +28,9 @@ MAX_RATE_LIMIT = 100_000
 class Changes(Struct, frozen=True, kw_only=True):
     """New values of a merchant's settings; what is UNSET stays."""
 
-    webhook_url: str | None | UnsetType = UNSET
+    webhook_url: str | UnsetType | None = UNSET
     duplicates: DuplicatePolicy | UnsetType = UNSET
-    rate_limit: int | None | UnsetType = UNSET
+    rate_limit: int | UnsetType | None = UNSET
     spread: int | UnsetType = UNSET
 
 
@@ -96,7 +96,11 @@ class Merchants:
         if changes.spread is not UNSET and changes.spread not in {1 << bits for bits in range(9)}:
             raise SettingRefused("a spread is a power of two from 1 to 256")
         merchant = await self._store.get_merchant(client_id)
-        given = {name: value for name in Changes.__struct_fields__ if (value := getattr(changes, name)) is not UNSET}
+        given = {
+            name: value
+            for name in Changes.__struct_fields__
+            if (value := getattr(changes, name)) is not UNSET
+        }
         merchant = msgspec.structs.replace(merchant, updated_at=now, **given)
         await self._store.update_merchant(merchant)
         return merchant

@@ -8,7 +8,8 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Struct
 
-from payaccept.domain import identifiers, payment as life
+from payaccept.domain import identifiers
+from payaccept.domain import payment as life
 from payaccept.domain.errors import DuplicateRequest, OutcomeUnknown, PaymentFinal, PaymentNotFound
 from payaccept.domain.merchant import DuplicatePolicy, Environment, Merchant, bucket_for
 from payaccept.domain.payment import Declined, Paid, Payment, PaymentState, Pending, Standing
@@ -64,7 +65,9 @@ class Payments:
                 _ACCEPTED, request.payment_request_id, payment_id, self._qr_prefix + payment_id
             )
         )
-        return await self._create_order(merchant, request, "createQROrder", body, now, payment_id, bucket, answer)
+        return await self._create_order(
+            merchant, request, "createQROrder", body, now, payment_id, bucket, answer
+        )
 
     async def create_link(
         self, merchant: Merchant, request: m.LinkPayCreateRequest, body: bytes, now: datetime
@@ -92,7 +95,9 @@ class Payments:
                 acquirement_id=identifiers.acquirement_of(payment_id),
             )
         )
-        return await self._create_order(merchant, request, "linkPayCreate", body, now, payment_id, bucket, answer)
+        return await self._create_order(
+            merchant, request, "linkPayCreate", body, now, payment_id, bucket, answer
+        )
 
     async def pay_retail(
         self, merchant: Merchant, request: m.RetailPayRequest, body: bytes, now: datetime
@@ -105,14 +110,18 @@ class Payments:
         payment_id, bucket = self._identify(merchant, request.payment_request_id, now)
         # Should this process die, the worker asks the wallet once the charge cannot be under way any more.
         due_at = now + timedelta(seconds=CHARGE_TIMEOUT_S + 2)
-        payment = self._new_payment(merchant, request, "retailPay", body, now, payment_id, bucket, None, due_at)
+        payment = self._new_payment(
+            merchant, request, "retailPay", body, now, payment_id, bucket, None, due_at
+        )
         if not await self._store.insert_payment(payment):
             return await self._answer_duplicate(merchant, payment)
         try:
             async with asyncio.timeout(CHARGE_TIMEOUT_S):
                 outcome = await self._wallet.charge(payment, request.payment_auth_code, now)
         except TimeoutError:
-            raise OutcomeUnknown("the wallet did not answer in time; inquire how the payment stands") from None
+            raise OutcomeUnknown(
+                "the wallet did not answer in time; inquire how the payment stands"
+            ) from None
         if isinstance(outcome, Paid | Declined):
             answer = _retail_answer(payment, outcome, now)
             if await self.finish(payment, outcome, merchant.webhook_url, now, answer=answer):
@@ -176,7 +185,11 @@ class Payments:
         return settled
 
     async def play_customer(
-        self, text: str, outcome: Paid | Declined, webhook_url_of: Callable[[str], Awaitable[str | None]], now: datetime
+        self,
+        text: str,
+        outcome: Paid | Declined,
+        webhook_url_of: Callable[[str], Awaitable[str | None]],
+        now: datetime,
     ) -> Payment:
         """Pay or decline, as its customer, the payment named by an id or by the text of its QR code.
 
@@ -209,8 +222,12 @@ class Payments:
         expires_at = now + timedelta(seconds=self._rules.order_expiry_s)
         extend_info = None if request.extend_info is UNSET else request.extend_info
         look_after_s = self._wallet.first_look_after_s(extend_info)
-        due_at = expires_at if look_after_s is None else min(expires_at, now + timedelta(seconds=look_after_s))
-        payment = self._new_payment(merchant, request, operation, body, now, payment_id, bucket, answer, due_at)
+        due_at = (
+            expires_at if look_after_s is None else min(expires_at, now + timedelta(seconds=look_after_s))
+        )
+        payment = self._new_payment(
+            merchant, request, operation, body, now, payment_id, bucket, answer, due_at
+        )
         if not await self._store.insert_payment(payment):
             return await self._answer_duplicate(merchant, payment)
         return answer

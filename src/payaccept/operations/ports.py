@@ -42,9 +42,7 @@ class PaymentStore(Protocol):
 class DuePayments(Protocol):
     """The worker's side of payments."""
 
-    async def claim_due_payments(
-        self, now: datetime, lease_until: datetime, limit: int
-    ) -> list[Payment]:
+    async def claim_due_payments(self, now: datetime, lease_until: datetime, limit: int) -> list[Payment]:
         """Take payments whose time has come; nobody else gets them before the lease ends."""
 
     async def reschedule_payments(self, due: Sequence[tuple[Payment, datetime]]) -> None:

@@ -42,7 +42,11 @@ class Progress:
         if not isinstance(outcome, Paid | Declined):
             wait_s = outcome.ask_again_after_s
             if now < payment.expires_at:
-                again_at = payment.expires_at if wait_s is None else now + timedelta(seconds=max(wait_s, _AT_LEAST_S))
+                again_at = (
+                    payment.expires_at
+                    if wait_s is None
+                    else now + timedelta(seconds=max(wait_s, _AT_LEAST_S))
+                )
                 return min(again_at, payment.expires_at)
             outcome = Declined(ResultCode.ORDER_EXPIRED)
         await self._payments.finish(payment, outcome, await self._webhook_url_of(payment.client_id), now)
@@ -54,7 +58,7 @@ class Progress:
             return await self.advance(payment, now)
         except OutcomeOpen:
             return None
-        except Exception:
+        except Exception:  # noqa: BLE001 - one payment must not stop the others
             _log.exception("advancing a payment failed", extra={"paymentId": payment.payment_id})
             return None
 

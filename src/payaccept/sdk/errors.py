@@ -45,11 +45,11 @@ def _restore(kind: type[PayacceptError], args: tuple[Any, ...], state: dict[str,
     return error
 
 
-class CredentialsUnusable(PayacceptError):  # noqa: N818
+class CredentialsUnusable(PayacceptError):
     """A key or a credentials file is missing, unreadable or of the wrong kind."""
 
 
-class RequestRefused(PayacceptError):  # noqa: N818
+class RequestRefused(PayacceptError):
     """The service refused the request, so it made no payment and changed none.
 
     Attributes: `result_code`, `result_message`, `http_status`, and `request_id`, which names the request
@@ -107,7 +107,7 @@ class RateLimited(RequestRefused):
         self.retry_after_s = retry_after_s
 
 
-class PaymentDeclined(PayacceptError):  # noqa: N818
+class PaymentDeclined(PayacceptError):
     """The request was fine and the payment failed; it exists and can be inquired.
 
     Attributes: `result_code` (INSUFFICIENT_BALANCE, …), `result_message`, `payment_request_id`,
@@ -131,7 +131,7 @@ class PaymentDeclined(PayacceptError):  # noqa: N818
         super().__init__(f"{result_code}: {result_message}")
 
 
-class AlreadyCreated(PayacceptError):  # noqa: N818
+class AlreadyCreated(PayacceptError):
     """An earlier attempt of this very call created the order, and its answer was lost on the way.
 
     The QR code or the link stood in that answer and an inquiry does not give it again. Nobody has it, so
@@ -146,7 +146,7 @@ class AlreadyCreated(PayacceptError):  # noqa: N818
         )
 
 
-class OutcomeUnknown(PayacceptError):  # noqa: N818
+class OutcomeUnknown(PayacceptError):
     """Nobody can say whether the payment was made: ask `inquire(payment_request_id=…)` until it is known.
 
     Sending the same request again, with the same paymentRequestId, is safe too: it cannot pay twice.
@@ -169,15 +169,15 @@ class AnswerMalformed(OutcomeUnknown):
         super().__init__(why, payment_request_id=payment_request_id, request_id=request_id)
 
 
-class ServiceUnavailable(PayacceptError):  # noqa: N818
+class ServiceUnavailable(PayacceptError):
     """The service was not reached, or could not answer an inquiry; nothing was done, so try again."""
 
 
-class KeysUnavailable(PayacceptError):  # noqa: N818
+class KeysUnavailable(PayacceptError):
     """The provider's public keys could not be fetched: answer 503, and the webhook will come again."""
 
 
-class NotificationRefused(PayacceptError):  # noqa: N818
+class NotificationRefused(PayacceptError):
     """The webhook must not be believed: answer 401 and do nothing it says."""
 
 

@@ -82,7 +82,9 @@ TABLE: dict[ResultCode, Meaning] = {
     ResultCode.PAYLOAD_TOO_LARGE: Meaning(_F, 413, "The request body is larger than 64 KiB."),
     ResultCode.REQUEST_TRAFFIC_EXCEED_LIMIT: Meaning(_F, 429, "Too many requests."),
     # The request was fine and the payment failed.
-    ResultCode.INVALID_CODE: Meaning(_F, 200, "The wallet does not know this code, or it is older than 60 s."),
+    ResultCode.INVALID_CODE: Meaning(
+        _F, 200, "The wallet does not know this code, or it is older than 60 s."
+    ),
     ResultCode.AUTH_CODE_ALREADY_USED: Meaning(_F, 200, "This wallet code has been used."),
     ResultCode.QR_EXPIRED: Meaning(_F, 200, "The QR code has expired."),
     ResultCode.ORDER_EXPIRED: Meaning(_F, 200, "The order was not paid in time."),
@@ -98,6 +100,8 @@ TABLE: dict[ResultCode, Meaning] = {
 }
 
 PAYMENT_FAILURES: frozenset[ResultCode] = frozenset(
-    code for code, meaning in TABLE.items() if meaning.status is _F and meaning.http == 200  # noqa: PLR2004
+    code
+    for code, meaning in TABLE.items()
+    if meaning.status is _F and meaning.http == 200  # noqa: PLR2004
 )
 """The codes a payment can fail with; the rest refuse a request."""

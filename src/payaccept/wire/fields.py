@@ -36,7 +36,7 @@ class Problem(Struct, frozen=True):
         return f"{self.path} {self.message}" if self.path else self.message
 
 
-class FieldsRefused(ValueError):  # noqa: N818
+class FieldsRefused(ValueError):
     """The request has problems; all of them are listed, in the order of its fields."""
 
     def __init__(self, problems: list[Problem]) -> None:
@@ -104,7 +104,13 @@ def in_our_words(message: str) -> str:
 
 def _rules(request: Struct) -> Iterator[Problem]:
     """The rules of the protocol that a type cannot say."""
-    for name in ("payment_request_id", "payment_id", "payment_notify_url", "payment_redirect_url", "extend_info"):
+    for name in (
+        "payment_request_id",
+        "payment_id",
+        "payment_notify_url",
+        "payment_redirect_url",
+        "extend_info",
+    ):
         text = getattr(request, name, UNSET)
         if text is not UNSET:
             wire_name = _WIRE_NAMES[name]
@@ -145,7 +151,9 @@ def _text_rules(path: str, name: str, text: str) -> Iterator[Problem]:
     elif name in {"latitude", "longitude"}:
         problem = _coordinate_problem(text, 90 if name == "latitude" else 180)
     elif name == "transactionAddress" and text.count("||") != _ADDRESS_PARTS - 1:
-        problem = "must have exactly five parts separated by ||: city, street, postal code, country code, country"
+        problem = (
+            "must have exactly five parts separated by ||: city, street, postal code, country code, country"
+        )
     if problem is not None:
         yield Problem(path, problem)
 

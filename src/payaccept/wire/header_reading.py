@@ -121,10 +121,8 @@ def _signature(text: str) -> tuple[bytes | None, Fault | None]:
         return bytes.fromhex(in_hex[1]), fault
     signature = _lenient_base64(text)
     if signature is None:
-        fault = Fault(
-            "header-grammar", "The signature is not base64url: write it with A-Z a-z 0-9 - _ alone."
-        )
-        return None, fault
+        length = f"{signing.SIGNATURE_CHARACTERS} characters of A-Z a-z 0-9 - _ are needed, {len(text)} came"
+        return None, Fault("header-grammar", f"The signature is not base64url: {length}.")
     if len(signature) != signing.SIGNATURE_BYTES:
         return _other_length(signature)
     return signature, _how_written(text, signature, blanks=blanks)

@@ -34,11 +34,18 @@ PaymentId = Annotated[
 ]
 ProductCode = Annotated[
     str,
-    Meta(min_length=1, max_length=32, description="Product type assigned by the provider.", examples=["51051000101000100031"]),
+    Meta(
+        min_length=1,
+        max_length=32,
+        description="Product type assigned by the provider.",
+        examples=["51051000101000100031"],
+    ),
 ]
 Url = Annotated[
     str,
-    Meta(min_length=1, max_length=2048, description="Absolute https URL.", extra_json_schema={"format": "uri"}),
+    Meta(
+        min_length=1, max_length=2048, description="Absolute https URL.", extra_json_schema={"format": "uri"}
+    ),
 ]
 ExtendInfo = Annotated[
     str,
@@ -62,9 +69,12 @@ class Amount(Message, frozen=True):
     """An amount of money: an ISO 4217 currency and an integer of its minor units."""
 
     currency: Annotated[
-        str, Meta(pattern="^[A-Z]{3}$", max_length=3, description="An active ISO 4217 code.", examples=["EUR"])
+        str,
+        Meta(pattern="^[A-Z]{3}$", max_length=3, description="An active ISO 4217 code.", examples=["EUR"]),
     ]
-    value: Annotated[int, Meta(ge=1, le=MAX_VALUE, description="Minor units, for example cents.", examples=[1999])]
+    value: Annotated[
+        int, Meta(ge=1, le=MAX_VALUE, description="Minor units, for example cents.", examples=[1999])
+    ]
 
 
 class Store(Message, frozen=True):
@@ -110,7 +120,8 @@ class SettlementStrategy(Message, frozen=True):
     """In which currency the merchant is settled."""
 
     settlement_currency: (
-        Annotated[str, Meta(pattern="^[A-Z]{3}$", max_length=3, description="An active ISO 4217 code.")] | UnsetType
+        Annotated[str, Meta(pattern="^[A-Z]{3}$", max_length=3, description="An active ISO 4217 code.")]
+        | UnsetType
     ) = UNSET
 
 

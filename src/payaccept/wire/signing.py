@@ -39,7 +39,7 @@ _PAIR: Final = re.compile(r"([A-Za-z]+)[ \t]*=[ \t]*(.*)", re.ASCII)
 _KEY_VERSION: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 
 
-class SignatureHeaderMalformed(ValueError):  # noqa: N818
+class SignatureHeaderMalformed(ValueError):
     """The Signature header does not follow its grammar; the message says where."""
 
 
@@ -47,7 +47,7 @@ class KeyVersionMissing(SignatureHeaderMalformed):
     """The Signature header is well formed but for its keyVersion, which is absent or no number."""
 
 
-class SignatureMismatch(ValueError):  # noqa: N818
+class SignatureMismatch(ValueError):
     """The signature is not this key's signature of these bytes."""
 
 

@@ -19,7 +19,7 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
-class JsonRefused(ValueError):  # noqa: N818
+class JsonRefused(ValueError):
     """The text is no acceptable JSON; the message says why, and where when that is known."""
 
 

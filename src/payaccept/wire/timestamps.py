@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 _SHAPE = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z", re.ASCII)
 
 
-class TimestampMalformed(ValueError):  # noqa: N818 - named for what was wrong, as every refusal here
+class TimestampMalformed(ValueError):
     """Not `YYYY-MM-DDThh:mm:ss[.fraction]Z`, or no real date."""
 
 

@@ -54,7 +54,11 @@ def meaning_of(error: Exception) -> Refusal | None:
         return None
     state = error.sqlstate
     if state is None:
-        return OutcomeUnknown("the connection to the database broke") if isinstance(error, psycopg.OperationalError) else None
+        return (
+            OutcomeUnknown("the connection to the database broke")
+            if isinstance(error, psycopg.OperationalError)
+            else None
+        )
     if state[:2] in {"08", "40", "53", "55", "57", "58"} or state == "XX000":
         return OutcomeUnknown(f"the database gave up ({state})")
     if state == "25006":
@@ -88,9 +92,7 @@ class Line:
         if time.monotonic() - self._failed_at < _QUIET_AFTER_FAILURE_S:
             raise StoreUnavailable("the database is away")
         try:
-            connection = await AsyncConnection.connect(
-                self._conninfo, autocommit=True, prepare_threshold=0
-            )
+            connection = await AsyncConnection.connect(self._conninfo, autocommit=True, prepare_threshold=0)
         except psycopg.Error as error:
             self._failed_at = time.monotonic()
             raise StoreUnavailable("the database is away") from error

@@ -84,7 +84,7 @@ class PostgresDirectory:
                 await self._refresh()
             except (OutcomeOpen, psycopg.Error):
                 pass  # the database is away: requests hear so themselves
-            except Exception:
+            except Exception:  # noqa: BLE001 - a bug here must not end the watch
                 _log.exception("reading the directory failed")
             await asyncio.sleep(POLL_S)
 
@@ -104,7 +104,9 @@ class PostgresDirectory:
             callback()
 
 
-async def _find_credentials(connection: AsyncConnection[Any], client_ids: list[str]) -> Sequence[Credentials | None]:
+async def _find_credentials(
+    connection: AsyncConnection[Any], client_ids: list[str]
+) -> Sequence[Credentials | None]:
     # Keys before merchants would let a merchant appear without its first key; this order cannot.
     wanted = {"client_id": list(set(client_ids))}
     cursor = await connection.execute(_SQL["select_merchants"], wanted)

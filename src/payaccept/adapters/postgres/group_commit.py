@@ -139,7 +139,7 @@ class GroupCommit(Generic[I, O]):
                 outcomes = await self._execute(connection, [item for item, _ in batch])
         except (psycopg.Error, TimeoutError) as error:
             await self._run_failed(line, batch, error)
-        except Exception as error:  # a bug of ours; it must not stop the others
+        except Exception as error:  # noqa: BLE001 - a bug of ours; it must not stop the others
             _log.exception("group commit failed")
             await line.drop()
             _refuse(batch, error)

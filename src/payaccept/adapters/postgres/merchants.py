@@ -228,5 +228,3 @@ async def _insert_provider_key(
         {name: getattr(key, name) for name in key.__struct_fields__},
     )
     return key
-
-

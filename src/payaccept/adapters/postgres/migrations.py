@@ -15,7 +15,7 @@ _FILE: Final = re.compile(r"migrations_(?P<version>\d{4})_(?P<name>[a-z_]+)\.sql
 _LOCK: Final = 0x7061_7961  # "paya": only one process migrates at a time
 
 
-class SchemaRefused(Exception):  # noqa: N818
+class SchemaRefused(Exception):
     """The database cannot be used by this version, or for this environment; one line says why."""
 
 
@@ -95,7 +95,9 @@ async def check(connection: AsyncConnection[Any], environment: Environment) -> U
     known = available()[-1].version
     if version != known:
         remedy = "run `payaccept migrate`" if version < known else "upgrade payaccept"
-        raise SchemaRefused(f"the database has schema version {version}, this version needs {known}: {remedy}")
+        raise SchemaRefused(
+            f"the database has schema version {version}, this version needs {known}: {remedy}"
+        )
     cursor = await connection.execute("SELECT environment, allow_http, allow_private FROM deployment")
     [serves, allow_http, allow_private] = await cursor.fetchone() or ["", False, False]
     if serves != environment.value:

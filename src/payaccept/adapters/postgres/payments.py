@@ -102,7 +102,12 @@ class PostgresPayments:
         async with self._rest.connection() as connection:
             await connection.execute(
                 _SQL["update_payment_answer"],
-                {"answer": answer, "due_at": due_at, "bucket": payment.bucket, "payment_id": payment.payment_id},
+                {
+                    "answer": answer,
+                    "due_at": due_at,
+                    "bucket": payment.bucket,
+                    "payment_id": payment.payment_id,
+                },
             )
 
     async def claim_due_payments(
@@ -225,7 +230,10 @@ async def _rows(connection: Connection, what: str, keys: Sequence[_Key]) -> list
     if by_id:
         cursor = await connection.execute(
             _SQL[f"select_{what}_by_id"],
-            {"bucket": Integers([k.bucket for k in by_id]), "payment_id": Texts([k.payment_id for k in by_id])},
+            {
+                "bucket": Integers([k.bucket for k in by_id]),
+                "payment_id": Texts([k.payment_id for k in by_id]),
+            },
             binary=True,
         )
         rows += await cursor.fetchall()

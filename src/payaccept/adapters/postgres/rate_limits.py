@@ -82,7 +82,9 @@ async def _admit(connection: AsyncConnection[Any], wanted: list[_Wanted]) -> lis
     clients = sorted(by_client)
     verdicts: list[tuple[bool, int, int]] = [(False, 0, 0)] * len(wanted)
     async with connection.transaction():
-        cursor = await connection.execute(_SQL["lock_rate_windows"], {"client_id": Texts(clients)}, binary=True)
+        cursor = await connection.execute(
+            _SQL["lock_rate_windows"], {"client_id": Texts(clients)}, binary=True
+        )
         windows = dict(await cursor.fetchall())
         if len(windows) < len(clients):
             await connection.execute(_SQL["insert_rate_windows"], {"client_id": Texts(clients)})

@@ -14,4 +14,7 @@ def load(file_name: str) -> dict[str, LiteralString]:
     text = (resources.files(__package__) / "sql" / file_name).read_text(encoding="utf-8")
     pieces = _NAME.split(text)
     # The files are part of the program, never of anybody's input.
-    return {name: cast("LiteralString", body.strip()) for name, body in zip(pieces[1::2], pieces[2::2], strict=True)}
+    return {
+        name: cast("LiteralString", body.strip())
+        for name, body in zip(pieces[1::2], pieces[2::2], strict=True)
+    }

@@ -1,4 +1,8 @@
-"""One JSON line for every request, gathered and written a few times a second. Never a body or a key."""
+"""One JSON line for every request and every delivery attempt, gathered and written a few times a second.
+
+Never a body, a key or an auth code. What happens thousands of times a second is logged here; the rest
+goes through `logs`.
+"""
 
 import asyncio
 import contextlib
@@ -17,10 +21,11 @@ MAX_WAITING: Final = 20_000
 _encode = msgspec.json.Encoder().encode
 
 
-class BufferedRequestLog:
-    """Writes to a file descriptor without ever keeping a request waiting."""
+class LineLog:
+    """Writes to a file descriptor without ever keeping the caller waiting. `event` names what its lines tell."""
 
-    def __init__(self, descriptor: int | None = None) -> None:
+    def __init__(self, event: str, descriptor: int | None = None) -> None:
+        self._event = event
         self._descriptor = sys.stderr.fileno() if descriptor is None else descriptor
         self._lines: list[bytes] = []
         self._lost = 0
@@ -53,10 +58,10 @@ class BufferedRequestLog:
         if not self._lines:
             return
         lines, self._lines = self._lines, []
-        at = f'{{"event":"request","timestamp":"{timestamps.write(datetime.now(UTC))}",'.encode()
+        at = f'{{"event":"{self._event}","timestamp":"{timestamps.write(datetime.now(UTC))}",'.encode()
         text = b"".join(at + line[1:] + b"\n" for line in lines)
         if self._lost:
-            text += _encode({"event": "requests not logged", "count": self._lost}) + b"\n"
+            text += _encode({"event": f"{self._event} lines lost", "count": self._lost}) + b"\n"
             self._lost = 0
         with contextlib.suppress(OSError):
             _write_all(self._descriptor, text)

@@ -1,0 +1,80 @@
+# make run      the sandbox, in the foreground; Ctrl-C stops it
+# make test     the tests
+# make check    everything that has to pass before a merge: style, types, layers, tests
+# make bench    the benchmark
+# make format   writes the sources the way `make check` wants them
+# make lock     pins the dependencies again after a change of pyproject.toml; ARGS=--upgrade takes the newest
+# make clean    removes what the other targets made in this directory; a sandbox's data stay
+#
+# Each sets up what it needs in .venv first, which takes no time when nothing has changed.
+# ARGS goes on to the command: make run ARGS="--api-port 9090", make test ARGS="tests/unit -x".
+# PYTHON names the interpreter to make .venv with, when the one that is found is not the one you want.
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.SUFFIXES:
+.PHONY: help run test check bench format lock clean
+
+ARGS ?=
+PYTHON ?=
+
+venv := .venv/bin/python
+pip := $(venv) -m pip --quiet --disable-pip-version-check --no-input
+# Ready for one directory only: an environment does not survive a move.
+place := $(shell pwd -P | cksum | cut -d ' ' -f 1)
+server := .venv/server-$(place)
+dev := .venv/dev-$(place)
+
+help:
+	@sed -n 's/^# \{0,1\}//p; /^$$/q' Makefile
+
+run: $(server)
+	@exec .venv/bin/payaccept sandbox $(ARGS)
+
+test: $(dev)
+	@$(venv) -m pytest $(ARGS)
+
+check: $(dev)
+	$(venv) -m ruff check
+	$(venv) -m ruff format --check
+	$(venv) -m mypy
+	.venv/bin/lint-imports
+	@$(MAKE) --no-print-directory test
+
+bench: $(server)
+	@$(venv) -m bench $(ARGS)
+
+format: $(dev)
+	$(venv) -m ruff check --fix-only
+	$(venv) -m ruff format
+
+# `.venv/bin/python` is gone when the Python it points to was removed: then the environment is made anew.
+$(venv):
+	@sh tools/make-venv.sh "$(PYTHON)"
+
+$(server): pyproject.toml constraints/server.txt tools/make-venv.sh $(venv)
+	@sh tools/make-venv.sh "$(PYTHON)"
+	@echo "Installing what the service needs into .venv ..."
+	@$(pip) install --require-hashes --only-binary :all: -r constraints/server.txt
+	@$(pip) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(dev): pyproject.toml constraints/dev.txt tools/make-venv.sh $(venv)
+	@sh tools/make-venv.sh "$(PYTHON)"
+	@echo "Installing what the service and its tests need into .venv ..."
+	@$(pip) install --require-hashes --only-binary :all: -r constraints/dev.txt
+	@$(pip) install --no-deps --no-build-isolation --editable .
+	@touch $@ $(server)
+
+# No index address gets into the files: each machine takes the packages from where it is configured to.
+compile := .venv/bin/uv --no-config pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links \
+	--no-emit-build-options --custom-compile-command "make lock" $(ARGS) pyproject.toml constraints/setup.in
+
+lock: $(dev)
+	$(compile) --extra server --output-file constraints/server.txt
+	$(compile) --extra server --extra dev --constraints constraints/server.txt --output-file constraints/dev.txt
+
+clean:
+	rm -rf .venv build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis
+	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +

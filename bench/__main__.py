@@ -1,0 +1,234 @@
+"""Measure the service in one run, on this machine, and print a table.
+
+    python -m bench [--seconds 8] [--lives 6000]
+
+Creates and inquiries are driven by wrk over 64 connections with requests signed beforehand; pgbench does the
+bare one-row insert into the same table, before and after, and the mean of both is what creates are compared
+with. Payments that live their whole life are timed from the first request to the last acknowledgement.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import merchant, service
+from bench.merchant import Work
+from bench.service import Service
+from payaccept.adapters.postgres.embedded import program
+
+CONNECTIONS: Final = 64
+HERE: Final = Path(__file__).parent
+CREATE_SHARE: Final = 0.55
+LIFE_SHARE: Final = 0.25
+API_MIB: Final = 120.0
+WORKER_MIB: Final = 150.0
+EXPECTED_PER_S: Final = 18_000
+INQUIRED: Final = 20_000
+
+
+class Driven(NamedTuple):
+    """What wrk saw: answers with status 200, others, seconds, and latencies in milliseconds."""
+
+    good: int
+    bad: int
+    seconds: float
+    p50_ms: float
+    p99_ms: float
+
+    @property
+    def per_second(self) -> float:
+        """Return good answers per second."""
+        return self.good / self.seconds
+
+
+def main() -> int:
+    """Run everything; 0 when every goal is reached."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seconds", type=int, default=8, help="how long each of the loads lasts")
+    parser.add_argument("--lives", type=int, default=6000, help="payments that live their whole life")
+    arguments = parser.parse_args()
+    if shutil.which("wrk") is None:
+        print(
+            "make bench needs wrk, the HTTP load tool: apt-get install wrk, or brew install wrk",
+            file=sys.stderr,
+        )
+        return 2
+    directory = Path(tempfile.mkdtemp(prefix="payaccept-bench-"))
+    try:
+        with service.database(directory) as running:
+            return _measure(running, arguments.seconds, arguments.lives)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _measure(running: Service, seconds: int, lives: int) -> int:
+    table = Table("measure", "result", "goal", "reached", title=f"payaccept on {os.cpu_count()} cores")
+    failed = 0
+
+    def row(name: str, result: str, goal: str = "", *, reached: bool | None = None) -> None:
+        nonlocal failed
+        failed += reached is False
+        table.add_row(name, result, goal, {True: "yes", False: "NO", None: ""}[reached])
+
+    before = _pgbench(running, seconds)
+    port = service.free_port()
+    with service.api(running, port) as pid:
+        creates, inquiries = _creates_and_inquiries(running, port, seconds)
+        api_mib = service.resident_mib(pid)
+    after = _pgbench(running, seconds)
+    bare = (before + after) / 2
+    share = creates.per_second / bare
+    row("pgbench, bare one-row insert", f"{before:,.0f}/s before, {after:,.0f}/s after")
+    row("createQROrder, signed", f"{creates.per_second:,.0f}/s = {share:.2f} of pgbench", f">= {CREATE_SHARE}",
+        reached=share >= CREATE_SHARE)  # fmt: skip
+    row("  latency", f"p50 {creates.p50_ms:.1f} ms, p99 {creates.p99_ms:.1f} ms, {creates.bad} refused")
+    row("inquiryPayment, signed", f"{inquiries.per_second:,.0f}/s", ">= creates",
+        reached=inquiries.per_second >= creates.per_second)  # fmt: skip
+    row("  latency", f"p50 {inquiries.p50_ms:.1f} ms, p99 {inquiries.p99_ms:.1f} ms, {inquiries.bad} refused")
+    signatures = merchant.signatures_per_second(running.merchant.private_pem)
+    lived, worker_mib = _lives(running, lives)
+    again = merchant.signatures_per_second(running.merchant.private_pem)
+    bound = (signatures + again) / 2
+    row("RSA-2048 signatures, one core", f"{bound:,.0f}/s")
+    row("whole lives, to the last webhook", f"{lived:,.0f}/s = {lived / bound:.2f} of signatures",
+        f">= {LIFE_SHARE}", reached=lived / bound >= LIFE_SHARE)  # fmt: skip
+    row("API worker, resident", f"{api_mib:.0f} MiB", f"< {API_MIB:.0f} MiB", reached=api_mib < API_MIB)
+    row(
+        "worker, resident",
+        f"{worker_mib:.0f} MiB",
+        f"< {WORKER_MIB:.0f} MiB",
+        reached=worker_mib < WORKER_MIB,
+    )
+    Console().print(table)
+    return 1 if failed else 0
+
+
+def _creates_and_inquiries(running: Service, port: int, seconds: int) -> tuple[Driven, Driven]:
+    host = f"127.0.0.1:{port}"
+    requests = running.directory / "requests"
+    names = [f"bench-{number:06d}" for number in range(EXPECTED_PER_S * seconds)]
+    _say(f"signing {len(names):,} requests")
+    merchant.sign_all(
+        Work(running.merchant, host, "createQROrder", [merchant.qr_order(n) for n in names]), requests
+    )
+    _say("creating")
+    creates = _wrk(requests, port, seconds)
+    asked = names[1 : min(INQUIRED, creates.good // 2)]  # wrk takes the first for a rehearsal
+    merchant.sign_all(
+        Work(running.merchant, host, "inquiryPayment", [merchant.inquiry(n) for n in asked]), requests
+    )
+    _say("inquiring")
+    inquiries = _wrk(requests, port, seconds, loops=True)
+    requests.unlink()
+    return creates, inquiries
+
+
+def _wrk(requests: Path, port: int, seconds: int, *, loops: bool = False) -> Driven:
+    environ = {"PAYACCEPT_BENCH_REQUESTS": str(requests), "PAYACCEPT_BENCH_LOOPS": "1" if loops else "0"}
+    ran = subprocess.run(
+        [
+            "wrk",
+            "-t1",
+            f"-c{CONNECTIONS}",
+            f"-d{seconds}s",
+            "-s",
+            str(HERE / "requests.lua"),
+            f"http://127.0.0.1:{port}",
+        ],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    line = next(line for line in ran.stdout.splitlines() if line.startswith("BENCH "))
+    good, bad, duration_us, p50_us, p99_us = (int(word) for word in line.split()[1:6])
+    if bad:
+        _say(f"{bad} answers were not 200, the first: {line.split(maxsplit=7)[7:]}")
+    return Driven(good, bad, duration_us / 1e6, p50_us / 1e3, p99_us / 1e3)
+
+
+def _pgbench(running: Service, seconds: int) -> float:
+    _say("pgbench")
+    ran = subprocess.run(
+        [
+            str(program("pgbench")), "-n", "-M", "prepared", f"-c{CONNECTIONS}", "-j2", f"-T{seconds}",
+            "-f", str(HERE / "pgbench_insert.sql"), running.settings.database_url,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )  # fmt: skip
+    line = next(line for line in ran.stdout.splitlines() if line.startswith("tps = "))
+    return float(line.split()[2])
+
+
+def _lives(running: Service, lives: int) -> tuple[float, float]:
+    """Return whole lives per second, and the worker's resident memory after them in MiB."""
+    port, receiver_port = service.free_port(), service.free_port()
+    url = f"http://127.0.0.1:{receiver_port}/webhooks"
+    bodies = [merchant.qr_order(f"life-{number:06d}", url) for number in range(lives + 1)]
+    requests = running.directory / "requests"
+    _say(f"signing {lives:,} requests")
+    merchant.sign_all(Work(running.merchant, f"127.0.0.1:{port}", "createQROrder", bodies), requests)
+    receiver = subprocess.Popen(
+        [sys.executable, "-m", "bench.receiver", str(receiver_port)], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        with (
+            service.api(running, port, settle_delay_s=0.0),
+            service.worker(running, settle_delay_s=0.0) as worker_pid,
+        ):
+            time.sleep(2)
+            _say("living")
+            started = time.time()
+            load = subprocess.Popen(
+                [
+                    "wrk",
+                    "-t1",
+                    f"-c{CONNECTIONS}",
+                    "-d60s",
+                    "-s",
+                    str(HERE / "requests.lua"),
+                    f"http://127.0.0.1:{port}",
+                ],
+                env={**os.environ, "PAYACCEPT_BENCH_REQUESTS": str(requests)},
+                stdout=subprocess.DEVNULL,
+            )
+            try:
+                last_at = _last_acknowledgement(receiver, lives)
+                return lives / (last_at - started), service.resident_mib(worker_pid)
+            finally:
+                load.terminate()
+                load.wait()
+    finally:
+        receiver.terminate()
+        receiver.wait()
+
+
+def _last_acknowledgement(receiver: "subprocess.Popen[str]", lives: int) -> float:
+    deadline = time.time() + 60
+    count, last_at = 0, 0.0
+    for line in receiver.stdout or ():
+        count, last_at = int(line.split()[0]), float(line.split()[1])
+        if count >= lives:
+            return last_at
+        if time.time() > deadline:
+            break
+    raise RuntimeError(f"only {count} of {lives} events arrived within a minute")
+
+
+def _say(text: str) -> None:
+    print(f"… {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
