@@ -5,6 +5,7 @@ whether the merchant has the notification.
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ import aiohttp
 import msgspec
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
+from yarl import URL
 
 from payaccept.domain.delivery import Answered, AttemptOutcome, Unreachable
 from payaccept.domain.urls import UrlPolicy, literal_address
@@ -22,6 +24,8 @@ from payaccept.domain.urls import UrlPolicy, literal_address
 MAX_ANSWER_BYTES: Final = 4096
 _KEEP_ALIVE_S: Final = 15.0
 _MAX_LINE: Final = 4096
+
+_log = logging.getLogger(__name__)
 
 
 class _Refused(OSError):
@@ -52,10 +56,9 @@ class _CheckedResolver(AbstractResolver):
 class Outbound:
     """Posts to merchants' endpoints. To be opened and closed in the running loop."""
 
-    def __init__(self, policy: UrlPolicy, *, timeout_s: float, per_host: int = 16) -> None:
+    def __init__(self, policy: UrlPolicy, *, timeout_s: float) -> None:
         self._policy = policy
         self._timeout_s = timeout_s
-        self._per_host = per_host
         self._session: aiohttp.ClientSession | None = None
 
     async def open(self) -> None:
@@ -63,8 +66,7 @@ class Outbound:
         connector = aiohttp.TCPConnector(
             resolver=_CheckedResolver(self._policy),
             use_dns_cache=False,
-            limit=0,
-            limit_per_host=self._per_host,
+            limit=0,  # the worker limits what is in flight; waiting for a connection would eat the time-out
             keepalive_timeout=_KEEP_ALIVE_S,
         )
         self._session = aiohttp.ClientSession(
@@ -93,7 +95,10 @@ class Outbound:
         try:
             async with (
                 asyncio.timeout(self._timeout_s),
-                self._session.post(url, data=body, headers=headers, allow_redirects=False) as response,
+                # Encoded: the path goes out exactly as it was given, for exactly that is what was signed.
+                self._session.post(
+                    URL(url, encoded=True), data=body, headers=headers, allow_redirects=False
+                ) as response,
             ):
                 answer = await _read(response)
                 return Answered(
@@ -104,6 +109,9 @@ class Outbound:
         except TimeoutError:
             return Unreachable(f"no complete answer within {self._timeout_s:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
+            return Unreachable(_in_words(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, the attempt has failed and the schedule goes on
+            _log.exception("an exchange failed in an unforeseen way")
             return Unreachable(_in_words(error))
 
 
@@ -157,7 +165,7 @@ def _refusal(status: int, answer: bytes) -> str | None:
         return None
     try:
         body = _body_decoder.decode(answer)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     if body.result is None or body.result.result_status in {None, "S"}:
         return None
@@ -171,6 +179,6 @@ def _retry_after_s(value: str | None) -> float | None:
         return float(value)
     try:
         at = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds()

@@ -163,7 +163,7 @@ class Kernel:
         self._log.write(
             requestId=request_id,
             method=incoming.method,
-            path=incoming.path,
+            path=incoming.path[:200],
             status=answer.status,
             resultCode=answer.code,
             clientId=answer.client_id,

@@ -14,6 +14,7 @@ from payaccept.api import openapi_examples as examples
 from payaccept.api import openapi_responses as answers
 from payaccept.api.openapi_headers import parameter, parameters
 from payaccept.api.openapi_schemas import ref, schemas
+from payaccept.domain.delivery import RETRY_AFTER_AT_MOST, RETRY_SCHEDULE_S
 from payaccept.wire import messages as m
 from payaccept.wire.codes import ResultStatus
 

@@ -67,9 +67,11 @@ _ACQUIREMENT_ID: Final[Json] = {
     "description": "The order's identifier, for reconciliation; inquiryPayment takes it as a paymentId.",
     "maxLength": MAX_ID,
 }
-_COORDINATE: Final = (
-    "decimal degrees from -{0} to {0}, as digits with at most 20 decimals: no exponent, no plus sign"
-)
+_COORDINATE: Final = "decimal degrees from -{0} to {0} in digits, without an exponent or a plus sign"
+_LATITUDE: Final = r"^-?((0{0,2}[0-9]|0?[1-8][0-9])(\.[0-9]{1,20})?|0?90(\.0{1,20})?)$"
+_LONGITUDE: Final = r"^-?((0{0,2}[0-9]|0?[1-9][0-9]|1[0-7][0-9])(\.[0-9]{1,20})?|180(\.0{1,20})?)$"
+# Four separators, none of them overlapping another; a single bar belongs to a part.
+FIVE_PARTS: Final = r"^[^|]*(\|[^|]+)*(\|\|[^|]*(\|[^|]+)*){4}\|?$"
 _INSTANT: Final[Json] = {"format": "date-time"}
 # Answers and notifications have at most milliseconds.
 _INSTANT_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,3})?Z$"
@@ -98,16 +100,22 @@ _SAID_BY_NO_TYPE: Final[dict[str, dict[str, Json]]] = {
     },
     **{
         name: {
-            "latitude": {"description": f"Of the store: {_COORDINATE.format(90)}.", "examples": ["52.5170"]},
+            "latitude": {
+                "description": f"Of the store: {_COORDINATE.format(90)}.",
+                "pattern": _LATITUDE,
+                "examples": ["52.5170"],
+            },
             "longitude": {
                 "description": f"Of the store: {_COORDINATE.format(180)}.",
+                "pattern": _LONGITUDE,
                 "examples": ["13.3889"],
             },
             "transactionAddress": {
                 "description": (
                     "The store's address: exactly five parts separated by `||`, in the order city,"
                     " street, postal code, country code, country name."
-                )
+                ),
+                "pattern": FIVE_PARTS,
             },
         }
         for name in ("Order", "DescribedOrder")
@@ -187,6 +195,9 @@ def schemas() -> Json:
             components[name]["properties"][member] |= said
     for name in _CLOSED:
         components[name]["additionalProperties"] = False
+    components["Scenario"]["dependentSchemas"] = {
+        "resultCode": {"properties": {"outcome": {"enum": ["FAIL", "UNKNOWN"]}}, "required": ["outcome"]}
+    }
     components["InquiryPaymentRequest"]["anyOf"] = [
         {"required": ["paymentId"]},
         {"required": ["paymentRequestId"]},

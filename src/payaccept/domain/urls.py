@@ -73,7 +73,12 @@ class UrlPolicy(Struct, frozen=True, kw_only=True):
 
 
 def literal_address(host: str) -> Address | None:
-    """Return the address that a host is written as, or None when it is a name."""
+    """Return the address that a host is written as, or None when it is a name.
+
+    An IPv6 address with a zone (RFC 6874) means something on one machine only: no address here.
+    """
+    if "%" in host:
+        return None
     try:
         return ipaddress.ip_address(host)
     except ValueError:

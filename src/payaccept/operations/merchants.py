@@ -1,5 +1,6 @@
 """Merchants and their keys: made, changed, rotated."""
 
+import asyncio
 import secrets
 from datetime import datetime
 
@@ -13,6 +14,7 @@ from payaccept.domain.merchant import (
     SANDBOX_RATE_LIMIT,
     DuplicatePolicy,
     Environment,
+    KeyState,
     Merchant,
     MerchantKey,
     MerchantState,
@@ -23,6 +25,7 @@ from payaccept.operations.ports import MerchantStore
 
 MAX_NAME = 128
 MAX_RATE_LIMIT = 100_000
+QUIESCENCE_S = 2.0  # every process hears of a change within a second; then what is under way ends
 
 
 class Changes(Struct, frozen=True, kw_only=True):
@@ -80,10 +83,10 @@ class Merchants:
         return await self._move(client_id, MerchantState.INACTIVE, now)
 
     async def _move(self, client_id: str, state: MerchantState, now: datetime) -> Merchant:
-        merchant = await self._store.get_merchant(client_id)
-        merchant = msgspec.structs.replace(merchant, state=state, updated_at=now)
-        await self._store.update_merchant(merchant)
-        return merchant
+        def decide(merchant: Merchant) -> Merchant:
+            return msgspec.structs.replace(merchant, state=state, updated_at=now)
+
+        return await self._store.change_merchant(client_id, decide)
 
     async def change(self, client_id: str, changes: Changes, now: datetime) -> Merchant:
         """Change settings. Raises: MerchantNotFound, SettingRefused, FieldsIllegal."""
@@ -96,13 +99,38 @@ class Merchants:
         if changes.spread is not UNSET and changes.spread not in {1 << bits for bits in range(9)}:
             raise SettingRefused("a spread is a power of two from 1 to 256")
         merchant = await self._store.get_merchant(client_id)
+        respread = changes.spread not in {UNSET, merchant.spread}
+        if respread and merchant.state is MerchantState.ACTIVE and await self._has_keys(client_id):
+            return await self._respread(client_id, changes, now)
+        return await self._apply(client_id, changes, now)
+
+    async def _apply(self, client_id: str, changes: Changes, now: datetime) -> Merchant:
         given = {
             name: value
             for name in Changes.__struct_fields__
             if (value := getattr(changes, name)) is not UNSET
         }
-        merchant = msgspec.structs.replace(merchant, updated_at=now, **given)
-        await self._store.update_merchant(merchant)
+
+        def decide(merchant: Merchant) -> Merchant:
+            return msgspec.structs.replace(merchant, updated_at=now, **given)
+
+        return await self._store.change_merchant(client_id, decide)
+
+    async def _has_keys(self, client_id: str) -> bool:
+        return any(key.state is KeyState.ACTIVE for key in await self._store.list_keys(client_id))
+
+    async def _respread(self, client_id: str, changes: Changes, now: datetime) -> Merchant:
+        """Change the spread while no request is under way.
+
+        One taken under the old spread has another bucket, where the idempotency key would not meet its
+        repetition.
+        """
+        await self._move(client_id, MerchantState.INACTIVE, now)
+        try:
+            await asyncio.sleep(QUIESCENCE_S)
+            await self._apply(client_id, changes, now)
+        finally:
+            merchant = await self._move(client_id, MerchantState.ACTIVE, now)
         return merchant
 
     async def add_key(self, client_id: str, pem: bytes, now: datetime) -> MerchantKey:

@@ -1,6 +1,6 @@
 """What the operations need from the outside, each as small as its use."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -98,8 +98,11 @@ class MerchantStore(Protocol):
     async def list_merchants(self) -> list[Merchant]:
         """Return all merchants, oldest first."""
 
-    async def update_merchant(self, merchant: Merchant) -> None:
-        """Write a merchant's changed settings; its buckets stay as they are once it has payments."""
+    async def change_merchant(self, client_id: str, decide: Callable[[Merchant], Merchant]) -> Merchant:
+        """Read a merchant, decide, and write it, in one transaction.
+
+        Raises: MerchantNotFound; SettingRefused for another spread once it has payments.
+        """
 
     async def list_keys(self, client_id: str) -> list[MerchantKey]:
         """Return a merchant's keys, active and retired, by version."""

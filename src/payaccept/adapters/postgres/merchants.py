@@ -1,7 +1,7 @@
 """Merchants, their keys and the provider's keys: one transaction a change, on a line of their own."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any, Final
 
@@ -60,20 +60,22 @@ class PostgresMerchants:
             cursor = await connection.execute(_SQL["select_all_merchants"])
             return [merchant_of(row) for row in await cursor.fetchall()]
 
-    async def update_merchant(self, merchant: Merchant) -> None:
-        """Write changed settings. Raises: MerchantNotFound, SettingRefused for a spread that is fixed."""
+    async def change_merchant(self, client_id: str, decide: Callable[[Merchant], Merchant]) -> Merchant:
+        """Read a merchant, decide, and write it, in one transaction.
+
+        Raises: MerchantNotFound; SettingRefused for another spread once it has payments.
+        """
         async with self._change() as (connection, version):
-            stored = await _get_merchant(connection, merchant.client_id)
+            stored = await _get_merchant(connection, client_id)
+            merchant = decide(stored)
             if stored.spread != merchant.spread:
                 cursor = await connection.execute(
-                    _SQL["has_payments"],
-                    {"bucket": buckets_of(stored), "client_id": merchant.client_id},
+                    _SQL["has_payments"], {"bucket": buckets_of(stored), "client_id": client_id}
                 )
                 if await cursor.fetchone() == (True,):
-                    raise SettingRefused(
-                        f"{merchant.client_id} has taken payments: its spread stays {stored.spread}"
-                    )
+                    raise SettingRefused(f"{client_id} has taken payments: its spread stays {stored.spread}")
             await connection.execute(_SQL["update_merchant"], _members(merchant, version))
+        return merchant
 
     async def list_keys(self, client_id: str) -> list[MerchantKey]:
         """Return a merchant's keys, active and retired, by version. Raises: MerchantNotFound."""
