@@ -19,7 +19,6 @@ ARGS ?=
 PYTHON ?=
 
 venv := .venv/bin/python
-pip := $(venv) -m pip --quiet --disable-pip-version-check --no-input
 # Ready for one directory only: an environment does not survive a move.
 place := $(shell pwd -P | cksum | cut -d ' ' -f 1)
 server := .venv/server-$(place)
@@ -48,23 +47,16 @@ format: $(dev)
 	$(venv) -m ruff check --fix-only
 	$(venv) -m ruff format
 
-# `.venv/bin/python` is gone when the Python it points to was removed: then the environment is made anew.
-$(venv):
-	@sh tools/make-venv.sh "$(PYTHON)"
-
-$(server): pyproject.toml constraints/server.txt tools/make-venv.sh $(venv)
-	@sh tools/make-venv.sh "$(PYTHON)"
-	@echo "Installing what the service needs into .venv ..."
-	@$(pip) install --require-hashes --only-binary :all: -r constraints/server.txt
-	@$(pip) install --no-deps --no-build-isolation --editable .
+$(server): constraints/server.txt pyproject.toml tools/set-up.sh $(venv)
+	@sh tools/set-up.sh constraints/server.txt "$(PYTHON)"
 	@touch $@
 
-$(dev): pyproject.toml constraints/dev.txt tools/make-venv.sh $(venv)
-	@sh tools/make-venv.sh "$(PYTHON)"
-	@echo "Installing what the service and its tests need into .venv ..."
-	@$(pip) install --require-hashes --only-binary :all: -r constraints/dev.txt
-	@$(pip) install --no-deps --no-build-isolation --editable .
+$(dev): constraints/dev.txt pyproject.toml tools/set-up.sh $(venv)
+	@sh tools/set-up.sh constraints/dev.txt "$(PYTHON)"
 	@touch $@ $(server)
+
+# Missing also when it points to a Python that was removed; then the environment is made anew.
+$(venv): ;
 
 # No index address gets into the files: each machine takes the packages from where it is configured to.
 compile := .venv/bin/uv --no-config pip compile --quiet --universal --python-version 3.11 \

@@ -99,7 +99,7 @@ def _base_url(text: str) -> str:
 
 
 def _write_schedule(steps: tuple[float, ...]) -> str:
-    return ",".join(f"{step:g}" for step in steps)
+    return ",".join(map(str, steps))
 
 
 def _write_yes(value: object) -> str:

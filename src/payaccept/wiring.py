@@ -28,6 +28,7 @@ from payaccept.api.failure_limit import AddressFailureLimit
 from payaccept.api.gate import Gate
 from payaccept.api.kernel import Kernel
 from payaccept.config import SettingInvalid, Settings, from_environ
+from payaccept.domain.errors import StoreUnavailable
 from payaccept.domain.merchant import Environment
 from payaccept.line_log import LineLog
 from payaccept.operations import provider_keys
@@ -150,7 +151,10 @@ class ApiProcess:
 
     async def _ping(self) -> None:
         async with self._line.connection(timeout_s=1.0) as connection:
-            await connection.execute("SELECT 1")
+            try:
+                await migrations.check(connection, self._settings.environment)
+            except migrations.SchemaRefused as refused:
+                raise StoreUnavailable(str(refused)) from None
 
     async def _list_keys(self) -> list[PublishedKey]:
         return await provider_keys.list_published(self._merchants, now_utc())
@@ -270,8 +274,12 @@ class Administration:
 
     async def __aenter__(self) -> Self:
         """Check that the database is one of ours. Raises: SchemaRefused, StoreUnavailable."""
-        async with self._line.connection() as connection:
-            urls = await migrations.check(connection, self.settings.environment)
+        try:
+            async with self._line.connection() as connection:
+                urls = await migrations.check(connection, self.settings.environment)
+        except BaseException:
+            await self._line.close()
+            raise
         # The rule for URLs is the running service's, not this shell's.
         self.merchants = Merchants(self.store, self.settings.environment, urls)
         self._payments.start()

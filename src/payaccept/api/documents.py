@@ -18,7 +18,7 @@ from payaccept.operations.provider_keys import PublishedKey
 from payaccept.wire.codes import ResultCode
 
 _encode = msgspec.json.Encoder().encode
-_CACHE: Final = (("cache-control", "public, max-age=60"),)
+_CACHE: Final = (("cache-control", "public, max-age=30"),)
 _SUCCESS: Final = result(ResultCode.SUCCESS)
 
 

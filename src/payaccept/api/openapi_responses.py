@@ -107,7 +107,7 @@ def headers() -> Json:
             "description": "How long a copy may be kept.",
             "required": True,
             "schema": {"type": "string"},
-            "example": "public, max-age=60",
+            "example": "public, max-age=30",
         },
     }
 

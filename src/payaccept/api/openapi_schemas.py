@@ -78,7 +78,12 @@ _INSTANT_PATTERN: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{
 
 # schema → member → what the type cannot say.
 _SAID_BY_NO_TYPE: Final[dict[str, dict[str, Json]]] = {
-    "Amount": {"currency": _CURRENCY},
+    "Amount": {
+        "currency": _CURRENCY,
+        "value": {
+            "description": "Minor units, for example cents; written without a fraction or an exponent."
+        },
+    },
     "SettlementStrategy": {"settlementCurrency": _CURRENCY},
     **{
         name: {
@@ -169,8 +174,8 @@ _SAID_BY_NO_TYPE: Final[dict[str, dict[str, Json]]] = {
             "description": "SubjectPublicKeyInfo, PEM.",
             "pattern": "^-----BEGIN PUBLIC KEY-----",
         },
-        "createdAt": {"description": "When it was published.", **_INSTANT},
-        "activatesAt": {"description": "From when it signs.", **_INSTANT},
+        "createTime": {"description": "When it was published.", **_INSTANT},
+        "activateTime": {"description": "From when it signs.", **_INSTANT},
     },
 }
 

@@ -38,6 +38,8 @@ DatabaseUrlOption = Annotated[
     ),
 ]
 MASTER_KEY = "master.key"
+SANDBOX_KEY_LEAD_S = 60.0
+"""How long a local sandbox publishes a new provider key before it signs."""
 
 
 def settings_of(data_dir: Path | None, database_url: str | None) -> Settings:
@@ -45,7 +47,7 @@ def settings_of(data_dir: Path | None, database_url: str | None) -> Settings:
 
     Raises: SettingInvalid, Mistake.
     """
-    settings = from_environ()
+    settings = from_environ(defaults=None if database_url else Settings(provider_key_lead_s=SANDBOX_KEY_LEAD_S))
     directory = data_dir or default_data_dir()
     if database_url:
         settings = replace(settings, database_url=database_url)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from payaccept.cli import terminal
-from payaccept.cli.deployment import DatabaseUrlOption, DataDirOption, administer, when
+from payaccept.cli.deployment import DatabaseUrlOption, DataDirOption, administer
 from payaccept.cli.merchant_options import JsonOption
 from payaccept.operations import provider_keys
 from payaccept.operations.provider_keys import PublishedKey
@@ -18,7 +18,7 @@ app = typer.Typer(
 
 
 def _show(key: PublishedKey) -> None:
-    terminal.say(f"{key.key_version:>4}  {key.status:9}  signs from {when(key.activates_at)}")
+    terminal.say(f"{key.key_version:>4}  {key.status:9}  signs from {key.activate_time}")
 
 
 @app.command("list")

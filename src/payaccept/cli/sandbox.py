@@ -3,6 +3,8 @@
 import asyncio
 import dataclasses
 import os
+import shlex
+import shutil
 import signal
 import socket
 import sys
@@ -21,7 +23,7 @@ from payaccept import __version__
 from payaccept.adapters.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError, default_data_dir
 from payaccept.adapters.vault import VaultError, make_master_key
 from payaccept.cli import terminal
-from payaccept.cli.deployment import MASTER_KEY
+from payaccept.cli.deployment import MASTER_KEY, SANDBOX_KEY_LEAD_S
 from payaccept.cli.merchant_options import FILE_NAME
 from payaccept.cli.processes import GRACE_S, prepare_database
 from payaccept.cli.terminal import Failed, Mistake
@@ -50,7 +52,7 @@ def _sandbox_defaults(host: str, portal_port: int) -> Settings:
         allow_http=True,
         allow_private=True,
         failure_limit=60_000,
-        provider_key_lead_s=60.0,
+        provider_key_lead_s=SANDBOX_KEY_LEAD_S,
         web_base_url=f"http://{_for_url(host)}:{portal_port}",
     )
 
@@ -269,9 +271,23 @@ class _Sandbox:
         )
         terminal.say()
         terminal.say("Take a payment, in another terminal:")
-        terminal.say("  payaccept pay qr --wait")
+        terminal.say(f"  {_as_typed()} pay qr --wait{self._merchant_option()}")
         terminal.note("Ctrl-C stops everything; the data stays.")
         sys.stdout.flush()
+
+    def _merchant_option(self) -> str:
+        """Write what names the demo merchant, where the default does not."""
+        if self._directory == default_data_dir():
+            return ""
+        return f" --merchant {shlex.quote(str(self._directory / FILE_NAME))}"
+
+
+def _as_typed() -> str:
+    """Write this command as another terminal finds it: by its path while it is not on PATH."""
+    called = Path(sys.argv[0])
+    if called.name != "payaccept" or shutil.which("payaccept"):
+        return "payaccept"
+    return shlex.quote(str(called))
 
 
 def _for_url(host: str) -> str:

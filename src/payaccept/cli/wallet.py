@@ -39,7 +39,7 @@ def _play(
     terminal.rows(
         [
             ("paymentId", played.payment_id),
-            ("amount", f"{played.amount_minor} {played.currency} (minor units)"),
+            ("amount", f"{played.currency} {played.amount_minor} (minor units)"),
             ("paymentStatus", status),
             ("failureCode", outcome.code if isinstance(outcome, Declined) else None),
         ]

@@ -52,6 +52,8 @@ class UrlPolicy(Struct, frozen=True, kw_only=True):
             return "must be an https URL"
         if not host or port == 0 or len(host) > 253 or "@" in parts.netloc:  # noqa: PLR2004
             return "must be an absolute https URL with a host and without a user name"
+        if "[" in parts.netloc and not isinstance(literal_address(host), ipaddress.IPv6Address):
+            return "has brackets around what is no IPv6 address"
         return self._host_problem(host)
 
     def _host_problem(self, host: str) -> str | None:

@@ -200,6 +200,8 @@ class Payments:
         if payment is None:
             raise PaymentNotFound(f"there is no payment {text[:100]}")
         final = payment.state is not PaymentState.PROCESSING
+        if not final and now >= payment.expires_at:  # the worker says so to the merchant, when it looks
+            raise PaymentFinal(f"{payment.payment_id} has expired")
         if final or not await self.finish(payment, outcome, await webhook_url_of(payment.client_id), now):
             raise PaymentFinal(f"{payment.payment_id} is final already; a final state never changes")
         return payment

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from payaccept.domain.provider_key import ProviderKey, ProviderKeyStatus, signing_key, status_of
 from payaccept.operations.ports import ProviderKeyStore
+from payaccept.wire import timestamps
 
 
 class KeyVault(Protocol):
@@ -21,13 +22,13 @@ class KeyVault(Protocol):
 
 
 class PublishedKey(Struct, frozen=True, rename="camel"):
-    """A provider key as everybody may see it."""
+    """A provider key as everybody may see it; it signs from `activate_time` on."""
 
     key_version: int
     status: ProviderKeyStatus
     public_key_pem: str
-    created_at: datetime
-    activates_at: datetime
+    create_time: str
+    activate_time: str
 
 
 async def ensure_first_key(store: ProviderKeyStore, vault: KeyVault, now: datetime) -> None:
@@ -46,7 +47,11 @@ async def list_published(store: ProviderKeyStore, now: datetime) -> list[Publish
 def published(key: ProviderKey, keys: list[ProviderKey], now: datetime) -> PublishedKey:
     """Show one key."""
     return PublishedKey(
-        key.key_version, status_of(key, keys, now), key.public_key_pem, key.created_at, key.activates_at
+        key.key_version,
+        status_of(key, keys, now),
+        key.public_key_pem,
+        timestamps.write(key.created_at),
+        timestamps.write(key.activates_at),
     )
 
 

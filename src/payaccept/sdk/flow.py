@@ -284,10 +284,7 @@ def _unknown(reply: Answer, why: str, payment_request_id: str) -> errors.Outcome
 
 def _checked(answer: CreateAnswer, reply: Answer, request_id: str) -> CreateAnswer:
     """Let an answer pass that echoes our paymentRequestId."""
-    if isinstance(answer, LinkPayCreateResponse):
-        echoed = answer.merchant_trans_id
-    else:
-        echoed = answer.payment_request_id
+    echoed = answer.merchant_trans_id if isinstance(answer, LinkPayCreateResponse) else answer.payment_request_id
     if echoed != request_id:
         raise malformed(reply, "the answer is about another payment", request_id)
     return answer
