@@ -122,7 +122,7 @@ def test_the_openssl_webhook_commands_verify_the_golden_one(tmp_path):
         pytest.skip("the openssl command is not installed, so the page's commands cannot be run")
     (tmp_path / "body").write_bytes(golden.body(WEBHOOK))
     variables = {
-        "path": WEBHOOK["path"],
+        "hook_path": WEBHOOK["path"],
         "request_time": WEBHOOK["requestTime"],
         "signature_header": WEBHOOK["signatureHeader"],
         "body_file": "body",

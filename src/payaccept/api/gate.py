@@ -116,6 +116,10 @@ class RateLimits(Protocol):
 class FailureLimit(Protocol):
     """Counts the unauthenticated failures of an address."""
 
+    @property
+    def limit(self) -> int | None:
+        """How many a window admits; None means any number."""
+
     def is_exceeded(self, address: str) -> bool:
         """Tell whether the address has failed too often of late."""
 
@@ -245,11 +249,7 @@ class Gate:
             raise Refused(
                 ResultCode.REQUEST_TRAFFIC_EXCEED_LIMIT,
                 f"more than {limit} requests in {RATE_WINDOW_S} seconds; the next is admitted in {wait_s} s",
-                (
-                    ("retry-after", str(wait_s)),
-                    ("ratelimit-policy", f'"merchant";q={limit};w={RATE_WINDOW_S}'),
-                    ("ratelimit", f'"merchant";r=0;t={wait_s}'),
-                ),
+                _limit_headers("merchant", limit, wait_s),
             )
 
     def _refuse(self, refused: Refused, address: str, client_id: str) -> Answer:
@@ -257,7 +257,7 @@ class Gate:
             return failure(
                 ResultCode.REQUEST_TRAFFIC_EXCEED_LIMIT,
                 "too many requests from this address failed authentication",
-                (("retry-after", str(RATE_WINDOW_S)),),
+                _limit_headers("address", self._failures.limit or 0, RATE_WINDOW_S),
                 client_id=client_id,
             )
         return failure(refused.code, refused.message, refused.headers, client_id=client_id)
@@ -280,6 +280,15 @@ def failure(
         headers = (*headers, ("retry-after", _RETRY_AFTER_S))
     body = _encode({"result": result(code, message)})
     return Answer(meaning.http, body, headers, code, client_id, message or meaning.message)
+
+
+def _limit_headers(policy: str, limit: int, wait_s: int) -> Headers:
+    """Write what a limit tells its client (RFC 9110, and the IETF draft on RateLimit header fields)."""
+    return (
+        ("retry-after", str(wait_s)),
+        ("ratelimit-policy", f'"{policy}";q={limit};w={RATE_WINDOW_S}'),
+        ("ratelimit", f'"{policy}";r=0;t={wait_s}'),
+    )
 
 
 def _refuse_header_count(

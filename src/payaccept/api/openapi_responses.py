@@ -89,12 +89,14 @@ def headers() -> Json:
         },
         "RateLimit-Policy": {
             "description": f"The limit: `q` requests in any `w` seconds ({RATE_WINDOW_S}).",
-            "schema": {"type": "string", "pattern": '^"merchant";q=[0-9]+;w=[0-9]+$'},
+            "required": True,
+            "schema": {"type": "string", "pattern": '^"(merchant|address)";q=[0-9]+;w=[0-9]+$'},
             "example": f'"merchant";q=100;w={RATE_WINDOW_S}',
         },
         "RateLimit": {
             "description": "What is left of it: `r` requests now, the next in `t` seconds.",
-            "schema": {"type": "string", "pattern": '^"merchant";r=[0-9]+;t=[0-9]+$'},
+            "required": True,
+            "schema": {"type": "string", "pattern": '^"(merchant|address)";r=[0-9]+;t=[0-9]+$'},
             "example": '"merchant";r=0;t=7',
         },
         "Allow": {

@@ -47,7 +47,9 @@ def settings_of(data_dir: Path | None, database_url: str | None) -> Settings:
 
     Raises: SettingInvalid, Mistake.
     """
-    settings = from_environ(defaults=None if database_url else Settings(provider_key_lead_s=SANDBOX_KEY_LEAD_S))
+    settings = from_environ(
+        defaults=None if database_url else Settings(provider_key_lead_s=SANDBOX_KEY_LEAD_S)
+    )
     directory = data_dir or default_data_dir()
     if database_url:
         settings = replace(settings, database_url=database_url)

@@ -41,9 +41,7 @@ def keygen(
     terminal.rows(
         [("private key", f"{private_file}  (mode 0600; keep it secret)"), ("public key", public_file)]
     )
-    terminal.say(
-        f"\nNext: register the public key, in the portal or by `payaccept key add CLIENT_ID {public_file}`."
-    )
+    terminal.say(f"\nNext: register the public key: `payaccept key add CLIENT_ID {public_file}`.")
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
