@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import select
 import time
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -42,11 +43,11 @@ def is_data_error(error: psycopg.Error) -> bool:
     return state[:2] in {"22", "23"}
 
 
-def meaning_of(error: Exception) -> Refusal | None:
+def meaning_of(error: Exception, connection: AsyncConnection[Any]) -> Refusal | None:
     """Return the refusal a failed statement amounts to, or None when it is a bug of ours.
 
-    Only SQLSTATE decides. A broken connection, a shutdown, a deadlock or a timeout leaves it open
-    whether the statement took effect.
+    Only SQLSTATE decides, and whether the connection is still there. A broken connection, a shutdown,
+    a deadlock or a timeout leaves it open whether the statement took effect.
     """
     if isinstance(error, TimeoutError):
         return OutcomeUnknown("the database did not answer in time")
@@ -54,11 +55,9 @@ def meaning_of(error: Exception) -> Refusal | None:
         return None
     state = error.sqlstate
     if state is None:
-        return (
-            OutcomeUnknown("the connection to the database broke")
-            if isinstance(error, psycopg.OperationalError)
-            else None
-        )
+        # Without an answer of the server's: psycopg says so by several kinds of error.
+        broke = connection.closed or isinstance(error, psycopg.OperationalError)
+        return OutcomeUnknown("the connection to the database broke") if broke else None
     if state[:2] in {"08", "40", "53", "55", "57", "58"} or state == "XX000":
         return OutcomeUnknown(f"the database gave up ({state})")
     if state == "25006":
@@ -87,8 +86,9 @@ class Line:
         Raises: StoreUnavailable.
         """
         connection = self._connection
-        if connection is not None and not connection.closed:
+        if connection is not None and not connection.closed and not _is_spoken_to(connection):
             return connection
+        await self.drop()
         if time.monotonic() - self._failed_at < _QUIET_AFTER_FAILURE_S:
             raise StoreUnavailable("the database is away")
         try:
@@ -106,6 +106,16 @@ class Line:
         if connection is not None:
             with contextlib.suppress(Exception):
                 await connection.close()
+
+
+def _is_spoken_to(connection: AsyncConnection[TupleRow]) -> bool:
+    """Tell whether an idle connection has something to read: the server's farewell, or the end.
+
+    Found out before the next statement, this costs a new connection; after it, an outcome nobody knows.
+    """
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 class SharedLine:
@@ -129,7 +139,7 @@ class SharedLine:
                 async with asyncio.timeout(timeout_s):
                     yield connection
             except (psycopg.Error, TimeoutError) as error:
-                refusal = meaning_of(error)
+                refusal = meaning_of(error, connection)
                 if refusal is None:
                     raise
                 await self._line.drop()

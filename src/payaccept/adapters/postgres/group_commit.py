@@ -19,7 +19,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from payaccept.adapters.postgres.connections import STATEMENT_TIMEOUT_S, Line, is_data_error, meaning_of
-from payaccept.domain.errors import OutcomeOpen, StoreUnavailable
+from payaccept.domain.errors import OutcomeOpen, OutcomeUnknown, StoreUnavailable
 
 I = TypeVar("I")  # noqa: E741 - the item
 O = TypeVar("O")  # noqa: E741 - the outcome
@@ -111,8 +111,16 @@ class GroupCommit(Generic[I, O]):
                 self._idle.append(wake)
                 await wake
             batch = self._take()
-            if batch:
+            if not batch:
+                continue
+            try:
                 await self._run(line, batch)
+            except Exception:  # noqa: BLE001 - a bug of ours; this connection must go on serving
+                _log.exception("group commit failed")
+                await line.drop()
+            finally:
+                # Whatever happened, at the end of the process too: nobody is left waiting.
+                _refuse(batch, OutcomeUnknown("the service stopped before the database answered"))
 
     def _take(self) -> list[tuple[I, asyncio.Future[O]]]:
         """Take a batch of the lane that has waited longest; its rest goes behind the others."""
@@ -138,14 +146,11 @@ class GroupCommit(Generic[I, O]):
             async with asyncio.timeout(STATEMENT_TIMEOUT_S + 1):
                 outcomes = await self._execute(connection, [item for item, _ in batch])
         except (psycopg.Error, TimeoutError) as error:
-            await self._run_failed(line, batch, error)
+            await self._run_failed(line, connection, batch, error)
         except Exception as error:  # noqa: BLE001 - a bug of ours; it must not stop the others
             _log.exception("group commit failed")
             await line.drop()
             _refuse(batch, error)
-        except asyncio.CancelledError:
-            _refuse(batch, StoreUnavailable("the service is stopping"))
-            raise
         else:
             for (_, future), outcome in zip(batch, outcomes, strict=True):
                 if future.done():
@@ -156,7 +161,11 @@ class GroupCommit(Generic[I, O]):
                     future.set_result(outcome)
 
     async def _run_failed(
-        self, line: Line, batch: list[tuple[I, asyncio.Future[O]]], error: psycopg.Error | TimeoutError
+        self,
+        line: Line,
+        connection: AsyncConnection[Any],
+        batch: list[tuple[I, asyncio.Future[O]]],
+        error: psycopg.Error | TimeoutError,
     ) -> None:
         if isinstance(error, psycopg.Error) and is_data_error(error) and len(batch) > 1:
             # The whole statement was refused and nothing done: find the bad row by halves.
@@ -164,7 +173,7 @@ class GroupCommit(Generic[I, O]):
             await self._run(line, batch[:half])
             await self._run(line, batch[half:])
             return
-        refusal = meaning_of(error)
+        refusal = meaning_of(error, connection)
         if refusal is not None:
             await line.drop()
         _refuse(batch, refusal or error)
