@@ -1,11 +1,13 @@
 """What many tests stand on: one real PostgreSQL for the session, a fresh database for each module."""
 
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import httpx
+import hypothesis
 import pytest
 import pytest_asyncio
 
@@ -18,6 +20,13 @@ from payaccept.config import Settings
 from payaccept.wiring import Administration, ensure_provider_key, migrate
 
 _TEMPLATE = "template_migrated"
+
+# A runner in the background starts us with SIGINT ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# How long an example takes says nothing on a machine that runs other things, too.
+hypothesis.settings.register_profile("payaccept", deadline=None)
+hypothesis.settings.load_profile("payaccept")
 
 
 @pytest.fixture(scope="session")
@@ -33,10 +42,13 @@ def master_key_file() -> Iterator[Path]:
 def postgres() -> Iterator[EmbeddedPostgres]:
     """One embedded PostgreSQL, with its default durability."""
     directory = Path(tempfile.mkdtemp(prefix="payaccept-tests-pg-"))
+    server = EmbeddedPostgres(directory / "data")
     try:
-        with EmbeddedPostgres(directory / "data") as server:
-            yield server
+        server.start()
+        server.wait_ready()
+        yield server
     finally:
+        server.stop(timeout_s=0.01)  # abruptly: what it would tidy up is removed
         shutil.rmtree(directory, ignore_errors=True)
 
 

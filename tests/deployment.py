@@ -6,15 +6,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
+import msgspec
 import psycopg
 
-from merchant import Merchant, private_key, public_pem
+from merchant import Merchant, compact, private_key, public_pem, request_of
+from payaccept.adapters.postgres.group_commit import Routing, one_lane
+from payaccept.adapters.postgres.payments import PostgresPayments
+from payaccept.adapters.wallet_simulated import SimulatedWallet
 from payaccept.api.kernel import Kernel
 from payaccept.config import Settings
+from payaccept.domain.merchant import DuplicatePolicy, Environment, MerchantState, new_client_id
+from payaccept.domain.merchant import Merchant as DomainMerchant
 from payaccept.operations.merchants import Changes
+from payaccept.operations.payments import Payments, Rules
+from payaccept.operations.progress import Progress
+from payaccept.wire import fields, strict_json
+from payaccept.wire.messages import REQUESTS, InquiryPaymentRequest
 from payaccept.wiring import Administration, ApiProcess, WorkerProcess
 
 Register = Callable[..., Awaitable[Merchant]]
@@ -105,3 +115,77 @@ async def running_worker(settings: Settings) -> AsyncIterator[WorkerProcess]:
     finally:
         process.stop()
         await running
+
+
+class Parts:
+    """The verbs of payments over the real store and wallet, driven by hand with a clock passed in."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        routing: Routing = one_lane,
+        wallet_type: type[SimulatedWallet] = SimulatedWallet,
+    ) -> None:
+        url = settings.database_url
+        self.store = PostgresPayments(url, routing=routing, process="test")
+        self.wallet = wallet_type(url, settle_delay_s=settings.settle_delay_s, process="test")
+        rules = Rules(
+            environment=settings.environment,
+            web_base_url=settings.web_base_url,
+            order_expiry_s=settings.order_expiry_s,
+        )
+        self.payments = Payments(self.store, self.wallet, rules, wake_worker=lambda: None)
+        self.progress = Progress(self.store, self.wallet, self.payments, self.webhook_url_of)
+        self.webhook_url: str | None = None
+
+    async def webhook_url_of(self, _client_id: str) -> str | None:
+        """The one endpoint of every merchant here."""
+        return self.webhook_url
+
+    async def __aenter__(self) -> Self:
+        self.store.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.store.close()
+        await self.wallet.close()
+
+    async def look(self, now: datetime) -> list[str]:
+        """What a worker does at `now`: returns the payments that were due."""
+        due = await self.progress.claim(now)
+        again = [(payment, await self.progress.advance(payment, now)) for payment in due]
+        await self.progress.reschedule([(payment, at) for payment, at in again if at is not None])
+        return [payment.payment_id for payment in due]
+
+    async def create(self, merchant: DomainMerchant, operation: str, now: datetime, **changes: Any) -> bytes:
+        """Do one of the creating verbs with a usual request."""
+        body = compact(request_of(operation, **changes))
+        request = fields.read(strict_json.load_object(body), REQUESTS[operation])
+        verbs: dict[str, Any] = {
+            "createQROrder": self.payments.create_qr_order,
+            "retailPay": self.payments.pay_retail,
+            "linkPayCreate": self.payments.create_link,
+        }
+        return bytes(await verbs[operation](merchant, request, body, now))
+
+    async def inquire(self, merchant: DomainMerchant, **ids: str) -> dict[str, Any]:
+        """Ask how a payment stands."""
+        request = fields.read(ids, InquiryPaymentRequest)
+        return dict(msgspec.json.decode(await self.payments.inquire(merchant, request)))
+
+
+def merchant_made(now: datetime, **changes: Any) -> DomainMerchant:
+    """A merchant as the verbs see it; payments have no foreign key to it."""
+    values: dict[str, Any] = {
+        "client_id": new_client_id(Environment.SANDBOX),
+        "name": "Shop",
+        "state": MerchantState.ACTIVE,
+        "base_bucket": 7,
+        "spread": 1,
+        "duplicates": DuplicatePolicy.STRICT,
+        "webhook_url": None,
+        "rate_limit": None,
+        "created_at": now,
+        "updated_at": now,
+    }
+    return DomainMerchant(**values | changes)

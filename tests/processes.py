@@ -20,8 +20,8 @@ from typing import Any, NamedTuple, Self
 import psycopg
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from merchant import Merchant
 
+from merchant import Merchant
 from payaccept.adapters.postgres.embedded import socket_url
 
 PAYACCEPT = [sys.executable, "-m", "payaccept.cli"]
@@ -41,7 +41,7 @@ class Process(NamedTuple):
 def process_table() -> list[Process]:
     """Every process of this machine that runs; zombies do not."""
     shown = subprocess.run(
-        ["ps", "-axo", "pid=,ppid=,stat=,lstart=,args="], check=True, capture_output=True, text=True
+        ["ps", "-axww", "-o", "pid=,ppid=,stat=,lstart=,args="], check=True, capture_output=True, text=True
     ).stdout
     table = []
     for line in shown.splitlines():

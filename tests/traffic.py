@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Self
 
 import aiohttp
+
 from merchant import PREFIX, Merchant, compact, request_of, verify_notification
 
 ACKNOWLEDGE = b'{"result":{"resultStatus":"S"}}'
@@ -63,7 +64,7 @@ async def acknowledge(_arrival: Arrival, writer: asyncio.StreamWriter) -> None:
 class Receiver:
     """A merchant's endpoint on a port of its own; it keeps a journal of everything that arrives.
 
-    behaviour: what it does with an arrival, by the part of the path before the first `-`; else it acknowledges.
+    behaviour: what it does with an arrival, by the path or its part before the first `-`; else it acknowledges.
     """
 
     def __init__(self, **behaviour: Behaviour) -> None:
@@ -101,17 +102,17 @@ class Receiver:
         assert connection is not None
         self._connections.add(connection)
         try:
-            with suppress(asyncio.IncompleteReadError, OSError):
+            # Cancelled at the end: asyncio's server takes a cancelled connection for a failed one.
+            with suppress(asyncio.IncompleteReadError, asyncio.CancelledError, OSError):
                 while not writer.is_closing():
                     arrival = await _read(reader)
                     self.journal.append(arrival)
-                    behaviour = self.behaviour.get(arrival.path[1:].partition("-")[0], acknowledge)
-                    await behaviour(arrival, writer)
+                    name = arrival.path[1:]
+                    behaviour = self.behaviour.get(name) or self.behaviour.get(name.partition("-")[0])
+                    await (behaviour or acknowledge)(arrival, writer)
         finally:
             self._connections.discard(connection)
             writer.close()
-            with suppress(OSError, asyncio.CancelledError):
-                await writer.wait_closed()
 
 
 async def _read(reader: asyncio.StreamReader) -> Arrival:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from merchant import PREFIX, Merchant, compact, request_of
 
+from merchant import PREFIX, Merchant, compact, request_of
 from payaccept.adapters.postgres.directory import PostgresDirectory
 from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
 from payaccept.api.failure_limit import AddressFailureLimit
@@ -69,7 +69,9 @@ async def test_a_microsecond_further_it_is_not(gate, merchant, sign):
     assert f"300 s {'ahead of' if sign > 0 else 'behind'}" in answer.detail
 
 
-@pytest.mark.parametrize("now", [NOW.replace(microsecond=0), NOW.replace(microsecond=0) + timedelta(hours=12)])
+@pytest.mark.parametrize(
+    "now", [NOW.replace(microsecond=0), NOW.replace(microsecond=0) + timedelta(hours=12)]
+)
 async def test_whole_seconds_have_both_ends_included_too(gate, merchant, now):
     for seconds, reached in ((300, True), (-300, True), (301, False), (-301, False)):
         answer = await ask(gate, merchant, written(now + timedelta(seconds=seconds), digits=0), now)

@@ -1,9 +1,9 @@
 """The limiter of unauthenticated failures per source address."""
 
 import pytest
+
 from deployment import client_of, opened_kernel, register_with, settings_for
 from merchant import PREFIX, Merchant, compact, request_of
-
 from payaccept.api.failure_limit import AddressFailureLimit
 from payaccept.wiring import Administration
 

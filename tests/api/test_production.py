@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 import pytest_asyncio
-from deployment import client_of, register_with, settings_for
-from merchant import CREATES, Merchant, request_of
 from msgspec import Struct
 
+from deployment import client_of, register_with, settings_for
+from merchant import CREATES, Merchant, request_of
 from payaccept.adapters.postgres.directory import PostgresDirectory
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
@@ -108,7 +108,8 @@ async def test_a_script_is_illegal(production, operation, extend_info):
 
 
 @pytest.mark.parametrize(
-    "extend_info", ["{}", '{"a":{"sandbox":1}}', '{"note":"\\"sandbox\\""}', '{"Sandbox":1}', '{"a":"\\u00e9"}']
+    "extend_info",
+    ["{}", '{"a":{"sandbox":1}}', '{"note":"\\"sandbox\\""}', '{"Sandbox":1}', '{"a":"\\u00e9"}'],
 )
 async def test_other_extended_information_is_not(production, extend_info):
     answer = await production.merchant.create(production.api, "createQROrder", extendInfo=extend_info)
@@ -123,14 +124,23 @@ async def test_a_wrong_signature_is_not_explained(production):
 
 
 @pytest.mark.parametrize(
-    "url", ["http://shop.example/", "https://127.0.0.1/", "https://10.1.2.3/", "https://localhost/", "https://[::1]/"]
+    "url",
+    [
+        "http://shop.example/",
+        "https://127.0.0.1/",
+        "https://10.1.2.3/",
+        "https://localhost/",
+        "https://[::1]/",
+    ],
 )
 @pytest.mark.parametrize("field", ["paymentNotifyUrl", "paymentRedirectUrl"])
 async def test_urls_lead_to_public_https_endpoints_only(production, field, url):
     answer = await production.merchant.create(production.api, "linkPayCreate", **{field: url})
     assert (answer.status_code, answer.json()["result"]["resultCode"]) == (400, "PARAM_ILLEGAL")
     assert field in answer.text
-    answer = await production.merchant.create(production.api, "linkPayCreate", **{field: "https://shop.example/"})
+    answer = await production.merchant.create(
+        production.api, "linkPayCreate", **{field: "https://shop.example/"}
+    )
     assert answer.status_code == 200
 
 

@@ -14,10 +14,9 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
+
 from deployment import client_of, opened_kernel, register_with, run_sql, settings_for
 from merchant import OPERATIONS, PREFIX, Merchant, at_now, compact, new_request_id, request_of
-from raw_asgi import exchange
-
 from payaccept.adapters.postgres.embedded import EmbeddedPostgres
 from payaccept.api.failure_limit import AddressFailureLimit
 from payaccept.api.gate import Gate
@@ -25,6 +24,7 @@ from payaccept.api.kernel import Kernel
 from payaccept.domain.merchant import Environment
 from payaccept.wire.codes import PAYMENT_FAILURES, TABLE
 from payaccept.wiring import Administration, ensure_provider_key, migrate
+from raw_asgi import exchange
 
 CREATE = "createQROrder"
 provoked: set[str] = set()
@@ -207,7 +207,7 @@ async def test_a_silent_wallet_leaves_the_outcome_unknown(api, merchant):
 
 async def test_a_bug_is_told_to_the_log_and_never_to_the_client(merchant, caplog, capfd):
     class BrokenDirectory:
-        async def find_credentials(self, client_id: str) -> Any:
+        async def find_credentials(self, _client_id: str) -> Any:
             raise ZeroDivisionError("the secret detail")
 
     class NoLifespan:
@@ -240,7 +240,9 @@ async def test_a_bug_is_told_to_the_log_and_never_to_the_client(merchant, caplog
     ]
 
 
-async def test_a_bug_in_the_store_of_payments_is_told_the_same_way(settings, fresh_database, master_key_file, caplog):
+async def test_a_bug_in_the_store_of_payments_is_told_the_same_way(
+    settings, fresh_database, master_key_file, caplog
+):
     """A column that is gone: SQLSTATE 42703, which no refusal covers."""
     settings = settings_for(fresh_database(), master_key_file)
     async with Administration(settings) as administration, opened_kernel(settings) as kernel:
@@ -254,7 +256,9 @@ async def test_a_bug_in_the_store_of_payments_is_told_the_same_way(settings, fre
         assert_answer(await merchant.create(client_of(kernel), CREATE), 200, "A", "ACCEPTED")
 
 
-async def test_a_request_that_takes_too_long_is_answered_at_its_deadline(settings, fresh_database, master_key_file):
+async def test_a_request_that_takes_too_long_is_answered_at_its_deadline(
+    settings, fresh_database, master_key_file
+):
     settings = settings_for(fresh_database(), master_key_file, request_deadline_s=0.3)
     async with Administration(settings) as administration, opened_kernel(settings) as kernel:
         merchant = await register_with(administration)()
@@ -277,7 +281,11 @@ async def test_while_the_database_is_away_the_answer_is_busy_at_once_and_then_it
             await ensure_provider_key(settings)
             async with Administration(settings) as administration, opened_kernel(settings) as kernel:
                 register = register_with(administration)
-                merchant, limited, unseen = await register(), await register(rate_limit=1000), await register()
+                merchant, limited, unseen = (
+                    await register(),
+                    await register(rate_limit=1000),
+                    await register(),
+                )
                 api = client_of(kernel)
                 before = request_of(CREATE)
                 assert_answer(await merchant.send(api, CREATE, before), 200, "A", "ACCEPTED")
@@ -286,7 +294,10 @@ async def test_while_the_database_is_away_the_answer_is_busy_at_once_and_then_it
 
                 await asyncio.to_thread(server.stop)
                 await asyncio.gather(
-                    *(_is_busy_quickly(merchant.create(api, operation)) for operation in ("retailPay", CREATE)),
+                    *(
+                        _is_busy_quickly(merchant.create(api, operation))
+                        for operation in ("retailPay", CREATE)
+                    ),
                     _is_busy_quickly(merchant.inquire(api, paymentRequestId=before["paymentRequestId"])),
                     _is_busy_quickly(limited.create(api, CREATE)),
                     _is_busy_quickly(unseen.create(api, CREATE)),
@@ -342,5 +353,8 @@ async def test_what_the_request_log_keeps_of_a_request(settings, merchant, kerne
     assert "secret" not in json.dumps(line)
 
 
-def test_the_tests_above_have_provoked_every_row():
+def test_the_tests_above_have_provoked_every_row(request):
+    selected = {item.function.__name__ for item in request.session.items if item.path == request.path}
+    if {name for name in globals() if name.startswith("test_")} - selected:
+        pytest.skip("only some of them were run")
     assert provoked == set(TABLE)

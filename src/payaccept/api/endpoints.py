@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
+import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from payaccept.api.gate import Endpoint
@@ -23,6 +24,7 @@ Verb = Callable[[Merchant, Any, bytes, datetime], Awaitable[bytes]]
 
 _ACCEPTED_MARK: Final = b'{"result":{"resultStatus":"A"'
 _FAILED_MARK: Final = b'{"result":{"resultStatus":"F"'
+_failure_decoder: Final = msgspec.json.Decoder(m.ErrorResponse)
 
 
 class Endpoints:
@@ -98,7 +100,10 @@ def _read(body: bytes, request_type: type[R]) -> R:
 
 
 def _code_of(answer: bytes) -> ResultCode:
-    """Return the code for the request log; a declined retailPay tells its own in its body."""
+    """Return the code of an answer, for the request log."""
     if answer.startswith(_ACCEPTED_MARK):
         return ResultCode.ACCEPTED
-    return ResultCode.PROCESS_FAIL if answer.startswith(_FAILED_MARK) else ResultCode.SUCCESS
+    if not answer.startswith(_FAILED_MARK):
+        return ResultCode.SUCCESS
+    code = _failure_decoder.decode(answer).result.result_code
+    return ResultCode.PROCESS_FAIL if code is UNSET else code

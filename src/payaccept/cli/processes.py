@@ -1,6 +1,7 @@
 """`payaccept api`, `worker` and `migrate`: the service's processes, on any PostgreSQL."""
 
 import asyncio
+import contextlib
 import os
 import signal
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from payaccept.adapters.vault import VaultError
 from payaccept.cli import terminal
 from payaccept.cli.terminal import Failed, Mistake
 from payaccept.config import SettingInvalid, Settings, from_environ
-from payaccept.domain.errors import StoreUnavailable
+from payaccept.domain.errors import OutcomeOpen, StoreUnavailable
 
 GRACE_S = 15
 DatabaseUrl = Annotated[
@@ -48,12 +49,8 @@ def api(
 ) -> None:
     """Run the signed API until SIGTERM; requests in flight are finished."""
     settings = _settings(database_url)
-    serve_api(settings, host, port, workers)
-
-
-def serve_api(settings: Settings, host: str, port: int, workers: int) -> None:
-    """Serve the API from `workers` processes, each with the settings in its environment."""
-    os.environ.update(settings.to_environ())
+    _check_database(settings)
+    os.environ.update(settings.to_environ())  # for the processes that serve
     logs.configure("api")
     server: Any = Server(
         "payaccept.wiring:api_kernel",
@@ -76,11 +73,21 @@ def serve_api(settings: Settings, host: str, port: int, workers: int) -> None:
 def worker(database_url: DatabaseUrl = None) -> None:
     """Complete, expire and resolve payments; deliver webhooks. Until SIGTERM."""
     settings = _settings(database_url)
+    _check_database(settings)
     logs.configure("worker")
     try:
         uvloop.run(_work(settings))
     except (SettingInvalid, VaultError) as error:
         raise Mistake(str(error)) from None
+
+
+def _check_database(settings: Settings) -> None:
+    """Refuse a database of another version or environment; one that is away may come back by itself."""
+    try:
+        with contextlib.suppress(OutcomeOpen):
+            asyncio.run(wiring.check_database(settings))
+    except SchemaRefused as error:
+        raise Failed(str(error)) from None
 
 
 async def _work(settings: Settings) -> None:

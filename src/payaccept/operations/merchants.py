@@ -125,12 +125,17 @@ class Merchants:
         One taken under the old spread has another bucket, where the idempotency key would not meet its
         repetition.
         """
+
+        def resume(merchant: Merchant) -> Merchant:
+            ours = merchant.updated_at == now  # else somebody has changed it meanwhile, and knows why
+            return msgspec.structs.replace(merchant, state=MerchantState.ACTIVE) if ours else merchant
+
         await self._move(client_id, MerchantState.INACTIVE, now)
         try:
             await asyncio.sleep(QUIESCENCE_S)
             await self._apply(client_id, changes, now)
         finally:
-            merchant = await self._move(client_id, MerchantState.ACTIVE, now)
+            merchant = await self._store.change_merchant(client_id, resume)
         return merchant
 
     async def add_key(self, client_id: str, pem: bytes, now: datetime) -> MerchantKey:

@@ -284,7 +284,9 @@ def _unknown(reply: Answer, why: str, payment_request_id: str) -> errors.Outcome
 
 def _checked(answer: CreateAnswer, reply: Answer, request_id: str) -> CreateAnswer:
     """Let an answer pass that echoes our paymentRequestId."""
-    echoed = answer.merchant_trans_id if isinstance(answer, LinkPayCreateResponse) else answer.payment_request_id
+    echoed = (
+        answer.merchant_trans_id if isinstance(answer, LinkPayCreateResponse) else answer.payment_request_id
+    )
     if echoed != request_id:
         raise malformed(reply, "the answer is about another payment", request_id)
     return answer

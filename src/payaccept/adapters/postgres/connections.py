@@ -113,9 +113,12 @@ def _is_spoken_to(connection: AsyncConnection[TupleRow]) -> bool:
 
     Found out before the next statement, this costs a new connection; after it, an outcome nobody knows.
     """
-    waiting = select.poll()
-    waiting.register(connection.fileno(), select.POLLIN)
-    return bool(waiting.poll(0))
+    try:
+        waiting = select.poll()
+        waiting.register(connection.fileno(), select.POLLIN)
+        return bool(waiting.poll(0))
+    except (psycopg.Error, OSError, ValueError):  # it has lost its socket already
+        return True
 
 
 class SharedLine:

@@ -120,7 +120,7 @@ WHERE p.bucket = u.bucket AND p.payment_id = u.payment_id AND p.bucket = ANY(%(b
     AND p.state = 'PROCESSING';
 
 -- name: update_payment_answer
--- The first answer of a retailPay that waits for the customer.
+-- The first answer of a retailPay that waits for the customer, who may have decided by now.
 UPDATE payments
-SET answer = %(answer)b, due_at = %(due_at)b
-WHERE bucket = %(bucket)b AND payment_id = %(payment_id)b AND state = 'PROCESSING' AND answer IS NULL;
+SET answer = %(answer)b, due_at = CASE state WHEN 'PROCESSING' THEN %(due_at)b END
+WHERE bucket = %(bucket)b AND payment_id = %(payment_id)b AND answer IS NULL;

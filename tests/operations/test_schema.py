@@ -1,0 +1,298 @@
+"""The schema's own invariants: whatever a statement tries, these rows cannot be."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg.errors import (
+    CheckViolation,
+    ForeignKeyViolation,
+    NotNullViolation,
+    UniqueViolation,
+)
+
+from deployment import fetch_all
+
+AT = "timestamptz '2026-03-01 12:00Z'"
+
+PAYMENT = {
+    "bucket": "7",
+    "payment_id": "'pay_1'",
+    "client_id": "'sandbox_1'",
+    "payment_request_id": "'order-1'",
+    "operation": "'createQROrder'",
+    "state": "'PROCESSING'",
+    "currency": "'EUR'",
+    "amount_minor": "1999",
+    "notify_url": "NULL",
+    "external_store_id": "NULL",
+    "extend_info": "NULL",
+    "request_body": "'{}'",
+    "answer": "'{}'",
+    "failure_code": "NULL",
+    "event_id": "NULL",
+    "created_at": AT,
+    "expires_at": AT,
+    "due_at": AT,
+    "final_at": "NULL",
+}
+FINAL = PAYMENT | {"state": "'SUCCESS'", "event_id": "'evt_1'", "final_at": AT, "due_at": "NULL"}
+FAILED = FINAL | {"state": "'FAIL'", "failure_code": "'RISK_REJECT'"}
+EVENT = {
+    "bucket": "7",
+    "event_id": "'evt_1'",
+    "client_id": "'sandbox_1'",
+    "payment_id": "'pay_1'",
+    "event_type": "'payment.succeeded'",
+    "body": "'{}'",
+    "created_at": AT,
+}
+DELIVERY = {
+    "bucket": "7",
+    "event_id": "'evt_1'",
+    "client_id": "'sandbox_1'",
+    "url": "'https://shop.example/'",
+    "lane": "'lane'",
+    "state": "'DUE'",
+    "next_at": AT,
+    "claim_id": "NULL",
+    "created_at": AT,
+    "final_at": "NULL",
+}
+MERCHANT = {
+    "client_id": "'sandbox_1'",
+    "name": "'Shop'",
+    "state": "'ACTIVE'",
+    "base_bucket": "7",
+    "spread": "1",
+    "duplicates": "'strict'",
+    "webhook_url": "NULL",
+    "rate_limit": "NULL",
+    "created_at": AT,
+    "updated_at": AT,
+    "directory_version": "1",
+}
+KEY = {
+    "client_id": "'sandbox_1'",
+    "key_version": "1",
+    "state": "'ACTIVE'",
+    "public_key_pem": "'pem'",
+    "fingerprint": "'f'",
+    "created_at": AT,
+    "retired_at": "NULL",
+}
+PROVIDER_KEY = {
+    "key_version": "99",
+    "public_key_pem": "'pem'",
+    "sealed_private_key": "''",
+    "created_at": AT,
+    "activates_at": AT,
+}
+TABLES = {
+    "payments": PAYMENT,
+    "events": EVENT,
+    "deliveries": DELIVERY,
+    "merchants": MERCHANT,
+    "merchant_keys": KEY,
+    "provider_keys": PROVIDER_KEY,
+}
+# What has to be there before a row of a table can be.
+BEFORE = {"events": ["payments"], "deliveries": ["payments", "events"], "merchant_keys": ["merchants"]}
+
+
+@pytest.fixture
+def connection(database_url: str) -> Iterator[psycopg.Connection]:
+    """A transaction that is taken back."""
+    with psycopg.connect(database_url) as opened:
+        yield opened
+        opened.rollback()
+
+
+def insert(connection: psycopg.Connection, table: str, **changes: str) -> None:
+    row = TABLES[table] | changes
+    names, values = ", ".join(row), ", ".join(row.values())
+    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({values})".encode())  # noqa: S608
+
+
+def prepare(connection: psycopg.Connection, table: str) -> None:
+    for other in BEFORE.get(table, []):
+        insert(connection, other)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_usual_row_is_taken(connection, table):
+    prepare(connection, table)
+    insert(connection, table)
+
+
+REFUSED = [
+    # constraint, table, changes
+    ("payments_bucket_check", "payments", {"bucket": "-1"}),
+    ("payments_bucket_check", "payments", {"bucket": "256"}),
+    ("payments_operation_check", "payments", {"operation": "'refund'"}),
+    ("payments_state_check", "payments", {"state": "'PAID'"}),
+    ("payments_currency_check", "payments", {"currency": "'eur'"}),
+    ("payments_currency_check", "payments", {"currency": "'EURO'"}),
+    ("payments_amount_minor_check", "payments", {"amount_minor": "0"}),
+    ("payments_amount_minor_check", "payments", {"amount_minor": "1000000000000"}),
+    ("payments_failure_code_check", "payments", {"failure_code": "'RISK_REJECT'"}),
+    ("payments_failure_code_check", "payments", FAILED | {"failure_code": "NULL"}),
+    ("payments_failure_code_check", "payments", FINAL | {"failure_code": "'RISK_REJECT'"}),
+    ("payments_event_id_check", "payments", {"event_id": "'evt_1'"}),
+    ("payments_event_id_check", "payments", FINAL | {"event_id": "NULL"}),
+    ("payments_final_at_check", "payments", {"final_at": AT}),
+    ("payments_final_at_check", "payments", FINAL | {"final_at": "NULL"}),
+    ("payments_due_at_check", "payments", {"due_at": "NULL"}),
+    ("payments_due_at_check", "payments", FINAL | {"due_at": AT}),
+    ("events_event_type_check", "events", {"event_type": "'payment.refunded'"}),
+    ("events_payment_id_fkey", "events", {"payment_id": "'pay_2'"}),
+    ("events_payment_id_fkey", "events", {"bucket": "8"}),
+    ("deliveries_event_id_fkey", "deliveries", {"event_id": "'evt_2'"}),
+    ("deliveries_event_id_fkey", "deliveries", {"bucket": "8"}),
+    ("deliveries_state_check", "deliveries", {"state": "'SENT'", "next_at": "NULL"}),
+    ("deliveries_next_at_check", "deliveries", {"next_at": "NULL"}),
+    ("deliveries_next_at_check", "deliveries", {"state": "'DEAD'", "final_at": AT}),
+    ("deliveries_claim_id_check", "deliveries", {"state": "'LEASED'"}),
+    ("deliveries_claim_id_check", "deliveries", {"claim_id": "gen_random_uuid()"}),
+    ("deliveries_final_at_check", "deliveries", {"final_at": AT}),
+    ("deliveries_final_at_check", "deliveries", {"state": "'ACKNOWLEDGED'", "next_at": "NULL"}),
+    ("merchants_name_check", "merchants", {"name": "''"}),
+    ("merchants_name_check", "merchants", {"name": f"'{'n' * 129}'"}),
+    ("merchants_state_check", "merchants", {"state": "'GONE'"}),
+    ("merchants_base_bucket_check", "merchants", {"base_bucket": "256"}),
+    ("merchants_spread_check", "merchants", {"spread": "3"}),
+    ("merchants_duplicates_check", "merchants", {"duplicates": "'maybe'"}),
+    ("merchants_rate_limit_check", "merchants", {"rate_limit": "0"}),
+    ("merchant_keys_client_id_fkey", "merchant_keys", {"client_id": "'sandbox_2'"}),
+    ("merchant_keys_key_version_check", "merchant_keys", {"key_version": "0"}),
+    ("merchant_keys_state_check", "merchant_keys", {"state": "'LOST'"}),
+    ("merchant_keys_retired_at_check", "merchant_keys", {"state": "'RETIRED'"}),
+    ("merchant_keys_retired_at_check", "merchant_keys", {"retired_at": AT}),
+    ("provider_keys_key_version_check", "provider_keys", {"key_version": "0"}),
+    ("provider_keys_activates_at_check", "provider_keys", {"activates_at": AT + " - interval '1 s'"}),
+]
+
+
+@pytest.mark.parametrize(("constraint", "table", "changes"), REFUSED)
+def test_a_row_against_an_invariant_is_refused_by_its_name(connection, constraint, table, changes):
+    prepare(connection, table)
+    with pytest.raises((CheckViolation, ForeignKeyViolation)) as caught:
+        insert(connection, table, **changes)
+    named = caught.value.diag.constraint_name
+    # A state that is none breaks every rule about states; PostgreSQL names the first by its name.
+    assert named == constraint or (constraint.endswith("_state_check") and named.startswith(table))
+
+
+UNIQUE = [
+    ("payments_pkey", "payments", {"payment_request_id": "'order-2'"}),
+    ("payments_payment_request_id_key", "payments", {"payment_id": "'pay_2'"}),
+    ("events_pkey", "events", {"payment_id": "'pay_2'"}),
+    ("events_payment_id_key", "events", {"event_id": "'evt_2'"}),
+    ("deliveries_pkey", "deliveries", {}),
+    ("merchants_pkey", "merchants", {"name": "'Other'"}),
+    ("merchant_keys_pkey", "merchant_keys", {"fingerprint": "'g'"}),
+    ("merchant_keys_fingerprint_key", "merchant_keys", {"key_version": "2"}),
+    ("provider_keys_pkey", "provider_keys", {"public_key_pem": "'other'"}),
+]
+
+
+@pytest.mark.parametrize(("constraint", "table", "changes"), UNIQUE)
+def test_what_is_unique_is_there_once(connection, constraint, table, changes):
+    prepare(connection, table)
+    insert(connection, table)
+    if constraint == "events_pkey":
+        insert(connection, "payments", payment_id="'pay_2'", payment_request_id="'order-2'")
+    with pytest.raises(UniqueViolation) as caught:
+        insert(connection, table, **changes)
+    assert caught.value.diag.constraint_name == constraint
+
+
+def test_one_fingerprint_belongs_to_one_merchant_even_when_it_is_retired(connection):
+    prepare(connection, "merchant_keys")
+    insert(connection, "merchant_keys", state="'RETIRED'", retired_at=AT)
+    insert(connection, "merchants", client_id="'sandbox_2'")
+    with pytest.raises(UniqueViolation):
+        insert(connection, "merchant_keys", client_id="'sandbox_2'")
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_is_needed_cannot_be_left_out(connection, table):
+    optional = {
+        "payments": {"notify_url", "external_store_id", "extend_info", "answer", "failure_code", "event_id"}
+        | {"due_at", "final_at"},
+        "deliveries": {"next_at", "claim_id", "final_at"},
+        "merchants": {"webhook_url", "rate_limit"},
+        "merchant_keys": {"retired_at"},
+    }
+    prepare(connection, table)
+    for name in TABLES[table].keys() - optional.get(table, set()):
+        with pytest.raises(NotNullViolation), connection.transaction():
+            insert(connection, table, **{name: "NULL"})
+
+
+@pytest.mark.parametrize("table", ["deployment", "directory"])
+def test_there_is_one_row_of_what_is_one(connection, table):
+    rows = connection.execute(f"SELECT singleton FROM {table}".encode()).fetchall()  # noqa: S608
+    assert rows == [(True,)]
+    columns = {"deployment": "environment, allow_http, allow_private, created_at", "directory": "version"}[
+        table
+    ]
+    values = {"deployment": f"'sandbox', false, false, {AT}", "directory": "1"}[table]
+    for singleton, error in (("true", UniqueViolation), ("false", CheckViolation)):
+        with pytest.raises(error), connection.transaction():
+            connection.execute(
+                f"INSERT INTO {table} (singleton, {columns}) VALUES ({singleton}, {values})".encode()  # noqa: S608
+            )
+
+
+def test_there_are_exactly_256_buckets(connection):
+    assert connection.execute("SELECT count(*), min(bucket), max(bucket) FROM buckets").fetchone() == (
+        256,
+        0,
+        255,
+    )
+    for bucket, error in (("256", CheckViolation), ("-1", CheckViolation), ("0", UniqueViolation)):
+        with pytest.raises(error), connection.transaction():
+            connection.execute(f"INSERT INTO buckets VALUES ({bucket})".encode())  # noqa: S608
+
+
+# The rules that keep the schema fit for being sharded by bucket
+
+
+def test_every_constraint_has_a_name_we_gave_it(database_url):
+    rows = fetch_all(
+        database_url,
+        "SELECT conname, relname FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid"
+        " WHERE connamespace = 'public'::regnamespace AND contype <> 'n'",
+    )
+    assert rows
+    assert all(name.startswith(f"{table}_") for name, table in rows)
+
+
+@pytest.mark.parametrize("table", ["payments", "events", "deliveries"])
+def test_the_bucket_is_part_of_every_key(database_url, table):
+    rows = fetch_all(
+        database_url,
+        "SELECT c.conname, array_agg(a.attname::text) FROM pg_constraint AS c"
+        " JOIN pg_attribute AS a ON a.attrelid = c.conrelid AND a.attnum = ANY(c.conkey)"
+        " WHERE c.conrelid = %s::regclass AND c.contype IN ('p', 'u', 'f') GROUP BY 1",
+        table,
+    )
+    assert rows
+    assert all("bucket" in columns for _, columns in rows)
+
+
+def test_there_are_no_triggers_no_generated_columns_and_no_sequences(database_url):
+    assert fetch_all(database_url, "SELECT FROM pg_trigger WHERE NOT tgisinternal") == []
+    assert (
+        fetch_all(database_url, "SELECT FROM information_schema.columns WHERE is_generated = 'ALWAYS'") == []
+    )
+    assert fetch_all(database_url, "SELECT FROM information_schema.sequences") == []
+
+
+def test_payments_refer_to_no_merchant(database_url):
+    rows = fetch_all(
+        database_url,
+        "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint WHERE contype = 'f'",
+    )
+    assert sorted(rows) == [("deliveries", "events"), ("events", "payments"), ("merchant_keys", "merchants")]
