@@ -29,7 +29,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     order_expiry_s: float = 900.0
     retry_schedule_s: tuple[float, ...] = RETRY_SCHEDULE_S
     webhook_timeout_s: float = 10.0
-    webhook_concurrency: int = 128
+    webhook_concurrency: int = 256
     allow_http: bool = False
     allow_private: bool = False
     request_deadline_s: float = 12.0

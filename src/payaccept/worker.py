@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
-from payaccept.domain.delivery import Delivery
+from payaccept.domain.delivery import Delivery, Lanes
 from payaccept.domain.errors import OutcomeOpen
 from payaccept.operations.deliveries import Deliveries
 from payaccept.operations.progress import BATCH, Progress
@@ -49,7 +48,7 @@ class Worker:
         self._deliveries_due = asyncio.Event()
         self._in_flight = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._lanes: Counter[str] = Counter()
+        self._lanes = Lanes(PER_LANE)
         self._stopping = False
 
     def wake(self) -> None:
@@ -103,19 +102,20 @@ class Worker:
 
     async def _send_deliveries(self) -> bool:
         room = self._concurrency - self._in_flight
-        if room < self._concurrency // 2:
+        if room < self._concurrency // 4:
             return False  # claims in large batches are cheap; an attempt that ends wakes us
         signer = await self._signer()
-        full = [lane for lane, count in self._lanes.items() if count >= PER_LANE]
-        claimed = await self._deliveries.claim(room, full)
+        claim = await self._deliveries.claim(room, self._lanes)
+        claimed = claim.deliveries
         for first in range(0, len(claimed), SIGNED_TOGETHER):
             together = claimed[first : first + SIGNED_TOGETHER]
             self._in_flight += len(together)
-            self._lanes.update(delivery.lane for delivery in together)
+            for delivery in together:
+                self._lanes.begin(delivery.lane)
             task = asyncio.create_task(self._send(together, signer))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
-        return len(claimed) == room
+        return claim.more
 
     async def _send(self, deliveries: Sequence[Delivery], signer: Signer) -> None:
         """Sign some notifications in one go, since a thread costs more than a signature; then send each."""
@@ -138,8 +138,6 @@ class Worker:
 
     def _ended(self, delivery: Delivery) -> None:
         self._in_flight -= 1
-        self._lanes[delivery.lane] -= 1
-        if not self._lanes[delivery.lane]:
-            del self._lanes[delivery.lane]
-        if self._in_flight <= self._concurrency // 2:
+        lane_takes_more = self._lanes.end(delivery.lane)
+        if lane_takes_more or self._in_flight == self._concurrency * 3 // 4:
             self._deliveries_due.set()

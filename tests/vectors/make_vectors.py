@@ -1,4 +1,4 @@
-# ruff: noqa: E501, ISC004
+# ruff: noqa: ISC004
 """Write vectors.json (and, when it is missing, the key pair) beside this file.
 
     python tests/vectors/make_vectors.py

@@ -75,6 +75,9 @@ def make_master_key(path: Path) -> bytes:
     if not path.exists():
         partial = path.with_suffix(f".{os.getpid()}")
         partial.touch(mode=0o600)
-        partial.write_bytes(Fernet.generate_key() + b"\n")
+        with partial.open("wb") as file:
+            file.write(Fernet.generate_key() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())  # without it, the provider keys are lost
         partial.rename(path)
     return read_master_key(path)

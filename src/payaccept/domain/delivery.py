@@ -1,5 +1,6 @@
 """When a notification is sent again, when it counts as delivered, when it is given up."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -38,6 +39,50 @@ class Delivery(Struct, frozen=True, kw_only=True):
     attempt: int
     faults: tuple[str, ...]
     claim_id: UUID
+
+
+class Claim(Struct, frozen=True):
+    """What a worker has leased; `more` says that there may be more to lease at once."""
+
+    deliveries: list[Delivery]
+    more: bool
+
+
+class Lanes:
+    """How many deliveries are under way in each lane, and how many more one takes.
+
+    A lane that hangs holds at most `per_lane` places, whatever is due in it. A lane with more than half its
+    places taken counts as full, so that a busy one is filled in batches and not one by one.
+    """
+
+    def __init__(self, per_lane: int) -> None:
+        self._per_lane = per_lane
+        self._under_way: Counter[str] = Counter()
+
+    def full(self) -> list[str]:
+        """Return the lanes that take none now."""
+        return [lane for lane, count in self._under_way.items() if count > self._per_lane // 2]
+
+    def fitting(self, wanted: Sequence[str]) -> list[bool]:
+        """Tell for each delivery, given by its lane, whether it finds a place, in that order."""
+        taken: Counter[str] = Counter()
+        fits = []
+        for lane in wanted:
+            fits.append(self._under_way[lane] + taken[lane] < self._per_lane)
+            taken[lane] += 1
+        return fits
+
+    def begin(self, lane: str) -> None:
+        """Take a place."""
+        self._under_way[lane] += 1
+
+    def end(self, lane: str) -> bool:
+        """Give a place back; tells whether the lane takes more just from now on."""
+        self._under_way[lane] -= 1
+        count = self._under_way[lane]
+        if not count:
+            del self._under_way[lane]
+        return count in {0, self._per_lane // 2}
 
 
 class Answered(Struct, frozen=True, tag=True):

@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 from payaccept.domain.delivery import (
     Answered,
     AttemptOutcome,
+    Claim,
     Delivery,
+    Lanes,
     after_attempt,
     reason_of,
 )
@@ -56,10 +58,10 @@ class Deliveries:
         self._clock = clock
         self._log = log
 
-    async def claim(self, limit: int, full_lanes: Sequence[str]) -> list[Delivery]:
+    async def claim(self, limit: int, lanes: Lanes) -> Claim:
         """Lease deliveries that are due. Raises: OutcomeOpen."""
         now = self._clock()
-        return await self._store.claim_due_deliveries(now, now + self._lease, limit, full_lanes)
+        return await self._store.claim_due_deliveries(now, now + self._lease, limit, lanes)
 
     async def sign(self, deliveries: Sequence[Delivery], signer: Signer) -> list[dict[str, str]]:
         """Make the headers of one attempt of each delivery, which is to follow at once."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from payaccept.domain.delivery import Decision, Delivery
+from payaccept.domain.delivery import Claim, Decision, Delivery, Lanes
 from payaccept.domain.merchant import Credentials, Merchant, MerchantKey
 from payaccept.domain.payment import Payment, Settlement, Standing, WalletAnswer
 from payaccept.domain.provider_key import ProviderKey
@@ -53,9 +53,9 @@ class DeliveryStore(Protocol):
     """The worker's side of notifications."""
 
     async def claim_due_deliveries(
-        self, now: datetime, lease_until: datetime, limit: int, full_lanes: Sequence[str]
-    ) -> list[Delivery]:
-        """Lease deliveries whose time has come, counting the attempt; passes over the lanes named."""
+        self, now: datetime, lease_until: datetime, limit: int, lanes: Lanes
+    ) -> Claim:
+        """Lease deliveries whose time has come and whose lane has room, counting the attempt."""
 
     async def record_outcome(
         self, delivery: Delivery, decision: Decision, *, status: int | None, reason: str, now: datetime

@@ -4,7 +4,7 @@ psycopg chooses an array's type by looking at its elements, so that a batch of N
 integers would be another prepared statement; these do not, and are written in one pass.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from struct import Struct
 from typing import Any, ClassVar, Final
@@ -47,6 +47,14 @@ class Timestamps(list[datetime | None]):
 
 class Uuids(list[UUID]):
     """A column of uuid."""
+
+
+def by_bucket(values: Sequence[int]) -> dict[str, Integers]:
+    """Return a batch's column of buckets, and the set of them for `= ANY(…)`.
+
+    As a set, for the planner takes each element of a list for another part of the table.
+    """
+    return {"bucket": Integers(values), "buckets": Integers(set(values))}
 
 
 def _text(value: str) -> bytes:

@@ -19,12 +19,15 @@ CONNECT_TIMEOUT_S: Final = 2
 STATEMENT_TIMEOUT_S: Final = 5.0
 _QUIET_AFTER_FAILURE_S: Final = 0.2
 
-# Hot statements join small arrays to large tables by index. A plan made while a table was still small
-# must not scan it when it has grown, and planning each batch anew would cost more than running it.
+# Hot statements join small arrays to large tables by index; no other way is ever right, whatever statistics say.
 _HOT_OPTIONS: Final = (
-    "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c enable_hashjoin=off"
-    f" -c enable_mergejoin=off -c statement_timeout={int(STATEMENT_TIMEOUT_S * 1000)}"
+    "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off"
+    f" -c enable_material=off -c statement_timeout={int(STATEMENT_TIMEOUT_S * 1000)}"
 )
+# A plan that is kept was made for the table as it was: while that was small, for any order of the join. So a
+# statement that reads a growing table is planned each time, for the size it has now; a plain insert is not.
+_PLAN_ONCE: Final = " -c plan_cache_mode=force_generic_plan"
+_PLAN_EACH: Final = " -c plan_cache_mode=force_custom_plan"
 
 
 def conninfo(database_url: str, *, application: str, options: str = "") -> str:
@@ -72,8 +75,10 @@ class Line:
     for a moment after each failed attempt, so that nobody waits in a queue for a time-out.
     """
 
-    def __init__(self, database_url: str, name: str, *, hot: bool = True, durable: bool = True) -> None:
-        options = _HOT_OPTIONS if hot else ""
+    def __init__(
+        self, database_url: str, name: str, *, hot: bool = True, plan_once: bool = False, durable: bool = True
+    ) -> None:
+        options = _HOT_OPTIONS + (_PLAN_ONCE if plan_once else _PLAN_EACH) if hot else ""
         if not durable:  # for what may be lost in a crash: never for money
             options += " -c synchronous_commit=off"
         self._conninfo = conninfo(database_url, application=name, options=options)
@@ -124,8 +129,8 @@ def _is_spoken_to(connection: AsyncConnection[TupleRow]) -> bool:
 class SharedLine:
     """A line for occasional use by several tasks, one after the other."""
 
-    def __init__(self, database_url: str, name: str) -> None:
-        self._line = Line(database_url, name, hot=False)
+    def __init__(self, database_url: str, name: str, *, hot: bool = False) -> None:
+        self._line = Line(database_url, name, hot=hot)
         self._free = asyncio.Lock()
 
     @contextlib.asynccontextmanager

@@ -9,11 +9,19 @@ from msgspec import Struct
 from psycopg import AsyncConnection
 
 from payaccept.adapters.postgres import statements
-from payaccept.adapters.postgres.columns import Integers, Texts, Timestamps, Uuids
+from payaccept.adapters.postgres.columns import Integers, Texts, Timestamps, Uuids, by_bucket
 from payaccept.adapters.postgres.connections import Line, SharedLine
 from payaccept.adapters.postgres.group_commit import GroupCommit, Routing, one_lane
-from payaccept.domain.delivery import Acknowledged, Again, Dead, Decision, Delivery, DeliveryState
-from payaccept.domain.payment import lane_of
+from payaccept.domain.delivery import (
+    Acknowledged,
+    Again,
+    Claim,
+    Dead,
+    Decision,
+    Delivery,
+    DeliveryState,
+    Lanes,
+)
 
 _SQL = statements.load("deliveries.sql")
 
@@ -34,7 +42,7 @@ class PostgresDeliveries:
     """The store of deliveries: the port DeliveryStore."""
 
     def __init__(self, database_url: str, *, routing: Routing = one_lane) -> None:
-        self._claims = SharedLine(database_url, "worker-claim")
+        self._claims = SharedLine(database_url, "worker-claim", hot=True)
         self._outcomes = GroupCommit[_Outcome, bool](
             _record,
             [Line(database_url, "worker-outcome")],
@@ -56,43 +64,33 @@ class PostgresDeliveries:
         now: datetime,
         lease_until: datetime,
         limit: int,
-        full_lanes: Sequence[str],
+        lanes: Lanes,
         buckets: Sequence[int] = range(256),
-    ) -> list[Delivery]:
-        """Lease deliveries whose time has come, counting the attempt; passes over the lanes named."""
+    ) -> Claim:
+        """Lease deliveries whose time has come and whose lane has room, counting the attempt."""
         claim_id = uuid4()
         async with self._claims.connection() as connection, connection.transaction():
             cursor = await connection.execute(
                 _SQL["select_due_deliveries"],
-                {"bucket": Integers(buckets), "now": now, "limit": limit, "full_lanes": Texts(full_lanes)},
+                {"bucket": Integers(buckets), "now": now, "limit": limit, "full_lanes": Texts(lanes.full())},
                 binary=True,
             )
-            rows = await cursor.fetchall()
+            found = await cursor.fetchall()
+            rows = [
+                row for row, fits in zip(found, lanes.fitting([row[4] for row in found]), strict=True) if fits
+            ]
             if rows:
                 await connection.execute(
                     _SQL["update_deliveries_leased"],
                     {
-                        "bucket": Integers([row[0] for row in rows]),
+                        **by_bucket([row[0] for row in rows]),
                         "event_id": Texts([row[1] for row in rows]),
                         "claim_id": claim_id,
                         "lease_until": lease_until,
                         "now": now,
                     },
                 )
-        return [
-            Delivery(
-                bucket=bucket,
-                event_id=event_id,
-                client_id=client_id,
-                url=url,
-                lane=lane_of(client_id, url),
-                body=body,
-                attempt=attempts + 1,
-                faults=tuple(faults),
-                claim_id=claim_id,
-            )
-            for bucket, event_id, client_id, url, attempts, faults, body in rows
-        ]
+        return Claim([_delivery(row, claim_id) for row in rows], more=len(found) == limit)
 
     async def record_outcome(
         self, delivery: Delivery, decision: Decision, *, status: int | None, reason: str, now: datetime
@@ -114,6 +112,21 @@ class PostgresDeliveries:
         )
 
 
+def _delivery(row: tuple[Any, ...], claim_id: UUID) -> Delivery:
+    bucket, event_id, client_id, url, lane, attempts, faults, body = row
+    return Delivery(
+        bucket=bucket,
+        event_id=event_id,
+        client_id=client_id,
+        url=url,
+        lane=lane,
+        body=body,
+        attempt=attempts + 1,
+        faults=tuple(faults),
+        claim_id=claim_id,
+    )
+
+
 _STATES: Final[dict[type, DeliveryState]] = {
     Acknowledged: DeliveryState.ACKNOWLEDGED,
     Again: DeliveryState.DUE,
@@ -125,7 +138,7 @@ async def _record(connection: AsyncConnection[Any], outcomes: list[_Outcome]) ->
     cursor = await connection.execute(
         _SQL["update_deliveries_outcome"],
         {
-            "bucket": Integers([o.bucket for o in outcomes]),
+            **by_bucket([o.bucket for o in outcomes]),
             "event_id": Texts([o.event_id for o in outcomes]),
             "claim_id": Uuids([o.claim_id for o in outcomes]),
             "state": Texts([o.state for o in outcomes]),

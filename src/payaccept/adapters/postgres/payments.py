@@ -8,7 +8,7 @@ from msgspec import Struct
 from psycopg import AsyncConnection
 
 from payaccept.adapters.postgres import statements
-from payaccept.adapters.postgres.columns import Bigints, Blobs, Integers, Texts, Timestamps
+from payaccept.adapters.postgres.columns import Bigints, Blobs, Integers, Texts, Timestamps, by_bucket
 from payaccept.adapters.postgres.connections import Line, SharedLine
 from payaccept.adapters.postgres.group_commit import GroupCommit, Routing, one_lane
 from payaccept.domain import identifiers
@@ -41,22 +41,22 @@ class PostgresPayments:
     def __init__(
         self, database_url: str, *, routing: Routing = one_lane, create_lines: int = 2, process: str = "api"
     ) -> None:
-        def lines(method: str, count: int) -> list[Line]:
-            return [Line(database_url, f"{process}-{method}") for _ in range(count)]
+        def lines(method: str, count: int = 1, *, plan_once: bool = False) -> list[Line]:
+            return [Line(database_url, f"{process}-{method}", plan_once=plan_once) for _ in range(count)]
 
         self._creates = GroupCommit[Payment, bool](
-            _insert, lines("create", create_lines), bucket_of=_bucket, routing=routing
+            _insert, lines("create", create_lines, plan_once=True), bucket_of=_bucket, routing=routing
         )
         self._settlements = GroupCommit[Settlement, bool](
-            _settle, lines("settle", 1), bucket_of=_bucket, routing=routing
+            _settle, lines("settle"), bucket_of=_bucket, routing=routing
         )
         self._standings = GroupCommit[_Key, Standing | None](
-            _find_standings, lines("inquire", 1), bucket_of=_bucket, routing=routing
+            _find_standings, lines("inquire"), bucket_of=_bucket, routing=routing
         )
         self._payments = GroupCommit[_Key, Payment | None](
-            _find_payments, lines("find", 1), bucket_of=_bucket, routing=routing
+            _find_payments, lines("find"), bucket_of=_bucket, routing=routing
         )
-        self._rest = SharedLine(database_url, f"{process}-payments")
+        self._rest = SharedLine(database_url, f"{process}-payments", hot=True)
 
     def start(self) -> None:
         """Start the group commits in the running loop."""
@@ -139,7 +139,7 @@ async def _insert(connection: Connection, payments: list[Payment]) -> list[bool]
     cursor = await connection.execute(
         _SQL["insert_payments"],
         {
-            "bucket": Integers([p.bucket for p in payments]),
+            **by_bucket([p.bucket for p in payments]),
             "payment_id": Texts([p.payment_id for p in payments]),
             "client_id": Texts([p.client_id for p in payments]),
             "payment_request_id": Texts([p.payment_request_id for p in payments]),
@@ -162,7 +162,7 @@ async def _insert(connection: Connection, payments: list[Payment]) -> list[bool]
 
 
 async def _settle(connection: Connection, settlements: list[Settlement]) -> list[bool]:
-    bucket = Integers([s.bucket for s in settlements])
+    placed = by_bucket([s.bucket for s in settlements])
     event_id = Texts([s.event_id for s in settlements])
     payment_id = Texts([s.payment_id for s in settlements])
     client_id = Texts([s.client_id for s in settlements])
@@ -172,7 +172,7 @@ async def _settle(connection: Connection, settlements: list[Settlement]) -> list
         updated = await connection.execute(
             _SQL["update_payments_final"],
             {
-                "bucket": bucket,
+                **placed,
                 "payment_id": payment_id,
                 "state": Texts([s.state for s in settlements]),
                 "failure_code": Texts([s.failure_code for s in settlements]),
@@ -184,7 +184,7 @@ async def _settle(connection: Connection, settlements: list[Settlement]) -> list
         await connection.execute(
             _SQL["insert_events_of_settled"],
             {
-                "bucket": bucket,
+                **placed,
                 "event_id": event_id,
                 "client_id": client_id,
                 "payment_id": payment_id,
@@ -197,7 +197,7 @@ async def _settle(connection: Connection, settlements: list[Settlement]) -> list
             await connection.execute(
                 _SQL["insert_deliveries_of_events"],
                 {
-                    "bucket": Integers([s.bucket for s, _ in sent]),
+                    **by_bucket([s.bucket for s, _ in sent]),
                     "event_id": Texts([s.event_id for s, _ in sent]),
                     "client_id": Texts([s.client_id for s, _ in sent]),
                     "url": Texts([d.url for _, d in sent]),
@@ -215,7 +215,7 @@ async def _reschedule(connection: Connection, due: Sequence[tuple[Payment, datet
     await connection.execute(
         _SQL["update_payments_due"],
         {
-            "bucket": Integers([p.bucket for p, _ in due]),
+            **by_bucket([p.bucket for p, _ in due]),
             "payment_id": Texts([p.payment_id for p, _ in due]),
             "due_at": Timestamps([at for _, at in due]),
         },
@@ -231,7 +231,7 @@ async def _rows(connection: Connection, what: str, keys: Sequence[_Key]) -> list
         cursor = await connection.execute(
             _SQL[f"select_{what}_by_id"],
             {
-                "bucket": Integers([k.bucket for k in by_id]),
+                **by_bucket([k.bucket for k in by_id]),
                 "payment_id": Texts([k.payment_id for k in by_id]),
             },
             binary=True,
@@ -241,7 +241,7 @@ async def _rows(connection: Connection, what: str, keys: Sequence[_Key]) -> list
         cursor = await connection.execute(
             _SQL[f"select_{what}_by_request"],
             {
-                "bucket": Integers([k.bucket for k in by_request]),
+                **by_bucket([k.bucket for k in by_request]),
                 "client_id": Texts([k.client_id for k in by_request]),
                 "payment_request_id": Texts([k.payment_request_id for k in by_request]),
             },
