@@ -59,10 +59,6 @@ class PostgresDirectory:
         await self._reads.close()
         await self._line.close()
 
-    def cached(self, client_id: str) -> Credentials | None:
-        """Return the credentials if they are at hand; None says nothing."""
-        return self._cached.get(client_id)
-
     async def find_credentials(self, client_id: str) -> Credentials | None:
         """Return a merchant with its keys; None when there is no such merchant.
 
