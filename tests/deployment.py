@@ -2,9 +2,10 @@
 
 import asyncio
 import itertools
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -189,3 +190,17 @@ def merchant_made(now: datetime, **changes: Any) -> DomainMerchant:
         "updated_at": now,
     }
     return DomainMerchant(**values | changes)
+
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def after(seconds: float) -> datetime:
+    """The moment so long after NOW."""
+    return NOW + timedelta(seconds=seconds)
+
+
+def payment_id_of(answer: bytes) -> str:
+    """What an answer calls the payment."""
+    value = json.loads(answer)
+    return value.get("paymentId") or value["acquirementId"]

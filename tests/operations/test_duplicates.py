@@ -2,40 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import pytest
-import pytest_asyncio
 
-from deployment import Parts, fetch_all, merchant_made
+from deployment import NOW, Parts, after, fetch_all, merchant_made, payment_id_of
 from merchant import CREATES, new_request_id
 from payaccept.adapters.wallet_simulated import SimulatedWallet
 from payaccept.domain.errors import DuplicateRequest, OutcomeUnknown
 from payaccept.domain.merchant import DuplicatePolicy
 from payaccept.domain.payment import Paid, Payment, WalletAnswer
-
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-def after(seconds: float) -> datetime:
-    return NOW + timedelta(seconds=seconds)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def parts(settings) -> AsyncIterator[Parts]:
-    async with Parts(settings) as opened:
-        yield opened
-
-
-@pytest.fixture
-def shop():
-    return merchant_made(NOW)
-
-
-def payment_id_of(answer: bytes) -> str:
-    value = json.loads(answer)
-    return value.get("paymentId") or value["acquirementId"]
 
 
 @pytest.mark.parametrize("first", CREATES)

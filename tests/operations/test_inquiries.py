@@ -2,33 +2,12 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 
 import pytest
-import pytest_asyncio
 
-from deployment import Parts, fetch_all, merchant_made
+from deployment import NOW, fetch_all, merchant_made, payment_id_of
 from merchant import new_request_id
 from payaccept.domain.errors import PaymentNotFound
-
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def parts(settings) -> AsyncIterator[Parts]:
-    async with Parts(settings) as opened:
-        yield opened
-
-
-@pytest.fixture
-def shop():
-    return merchant_made(NOW)
-
-
-def payment_id_of(answer: bytes) -> str:
-    value = json.loads(answer)
-    return value.get("paymentId") or value["acquirementId"]
 
 
 async def test_a_payment_is_found_by_either_identifier_and_by_its_acquirement(parts, shop):

@@ -2,41 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
 
 import pytest
-import pytest_asyncio
 
-from deployment import Parts, fetch_all, merchant_made
+from deployment import NOW, Parts, after, fetch_all, merchant_made, payment_id_of
 from merchant import CREATES, new_request_id
 from payaccept.adapters.wallet_simulated import SimulatedWallet
 from payaccept.domain.errors import OutcomeUnknown, PaymentFinal, PaymentNotFound
 from payaccept.domain.payment import Declined, Paid, WalletAnswer
 from payaccept.wire.codes import PAYMENT_FAILURES, ResultCode
 
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORDERS = ("createQROrder", "linkPayCreate")
-
-
-def after(seconds: float) -> datetime:
-    return NOW + timedelta(seconds=seconds)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def parts(settings) -> AsyncIterator[Parts]:
-    async with Parts(settings) as opened:
-        yield opened
-
-
-@pytest.fixture
-def shop():
-    return merchant_made(NOW)
-
-
-def payment_id_of(answer: bytes) -> str:
-    value = json.loads(answer)
-    return value.get("paymentId") or value["acquirementId"]
 
 
 def events_of(parts_url: str, payment_id: str) -> list[tuple[str, str]]:

@@ -2,34 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
 
 import pytest
-import pytest_asyncio
 
-from deployment import Parts, merchant_made
+from deployment import NOW, Parts, after, merchant_made
 from merchant import new_request_id
 from payaccept.adapters.wallet_simulated import SimulatedWallet
 from payaccept.domain.errors import OutcomeUnknown
 from payaccept.domain.payment import Paid, WalletAnswer
-
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-
-
-def after(seconds: float) -> datetime:
-    return NOW + timedelta(seconds=seconds)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def parts(settings) -> AsyncIterator[Parts]:
-    async with Parts(settings) as opened:
-        yield opened
-
-
-@pytest.fixture
-def shop():
-    return merchant_made(NOW)
 
 
 class SilentWallet(SimulatedWallet):
