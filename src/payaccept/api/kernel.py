@@ -4,6 +4,7 @@ Both faces read the same few things from a request, never more than 64 KiB of bo
 """
 
 import asyncio
+import gc
 import logging
 import os
 import time
@@ -13,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from payaccept.api.deadline import Deadline
 from payaccept.api.gate import Answer, Endpoint, Gate, SignedRequest, failure
 from payaccept.wire.codes import ResultCode
 
@@ -74,13 +76,14 @@ class Kernel:
         self._documents = documents
         self._lifespan = lifespan
         self._log = log
-        self._deadline_s = deadline_s
+        self._deadline = Deadline(deadline_s)
 
     # RSGI
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Open what the process needs before the first request."""
         loop.run_until_complete(self._lifespan.open())
+        _spare_the_garbage_collector()
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close it after the last."""
@@ -146,10 +149,12 @@ class Kernel:
     async def _answer(self, incoming: _Incoming) -> tuple[Answer, list[tuple[str, str]]]:
         started = time.perf_counter()
         request_id = f"req_{time.time_ns() // 1_000_000:012x}{os.urandom(8).hex()}"
+        task = self._deadline.begin()
         try:
-            async with asyncio.timeout(self._deadline_s):
-                answer = await self._route(incoming)
-        except TimeoutError:
+            answer = await self._route(incoming)
+        except asyncio.CancelledError:
+            if not self._deadline.is_missed(task):
+                raise
             answer = failure(
                 ResultCode.SYSTEM_BUSY, "the request took too long; it is not known whether it was done"
             )
@@ -160,6 +165,8 @@ class Kernel:
             answer = failure(
                 ResultCode.UNKNOWN_EXCEPTION, f"an unexpected error; quote the Request-Id {request_id}"
             )
+        finally:
+            self._deadline.end(task)
         self._log.write(
             requestId=request_id,
             method=incoming.method,
@@ -205,6 +212,17 @@ class Kernel:
                 (("allow", "GET, HEAD"),),
             )
         return await document()
+
+
+def _spare_the_garbage_collector() -> None:
+    """Let it look past what lives as long as the process, and less often at the rest.
+
+    Requests leave no cycles worth looking for every 700 objects; at a thousand requests in flight the
+    full collections were a tenth of the process's time, and its longest pauses.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
 
 
 def _refuse_announced(lengths: Sequence[str]) -> None:

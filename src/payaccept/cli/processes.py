@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 import uvloop
-from granian.constants import Interfaces, Loops
+from granian.constants import HTTPModes, Interfaces, Loops
 from granian.server import Server
 from msgspec.structs import replace
 
@@ -61,6 +61,7 @@ def api(
         port=port,
         interface=Interfaces.RSGI,
         loop=Loops.uvloop,
+        http=HTTPModes.http1,
         workers=workers,
         websockets=False,
         backlog=2048,
