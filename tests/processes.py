@@ -86,7 +86,9 @@ def environment(**changes: str) -> dict[str, str]:
     return {**kept, "NO_COLOR": "1", **changes}
 
 
-def payaccept(*arguments: object, timeout_s: float = 60.0) -> "subprocess.CompletedProcess[str]":
+def payaccept(
+    *arguments: object, timeout_s: float = 60.0, **settings: str
+) -> "subprocess.CompletedProcess[str]":
     """Run a command of the command line to its end, whatever that is."""
     return subprocess.run(
         [*PAYACCEPT, *map(str, arguments)],
@@ -94,7 +96,7 @@ def payaccept(*arguments: object, timeout_s: float = 60.0) -> "subprocess.Comple
         capture_output=True,
         text=True,
         timeout=timeout_s,
-        env=environment(),
+        env=environment(**settings),
         stdin=subprocess.DEVNULL,
     )
 
@@ -102,13 +104,14 @@ def payaccept(*arguments: object, timeout_s: float = 60.0) -> "subprocess.Comple
 class Sandbox:
     """A real `payaccept sandbox` on a data directory, on ports of its own.
 
-    options: further ones of its command line. In a `with` block it is started, and stopped at the end;
-    whatever is left of it then is killed.
+    options: further ones of its command line; settings: variables of its environment and of its commands'.
+    In a `with` block it is started, and stopped at the end; whatever is left of it then is killed.
     """
 
-    def __init__(self, data_dir: Path, *options: str) -> None:
+    def __init__(self, data_dir: Path, *options: str, **settings: str) -> None:
         self.data_dir = data_dir
         self.options = options
+        self.settings = settings
         self.api_port = free_port()
         self.portal_port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
@@ -156,7 +159,7 @@ class Sandbox:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=environment(**{_MARK: self._mark}),
+                env=environment(**self.settings, **{_MARK: self._mark}),
                 start_new_session=True,  # a terminal's Ctrl-C reaches a whole process group: it has its own
             )
         process = self.process
@@ -242,7 +245,7 @@ class Sandbox:
 
     def cli(self, *arguments: object) -> Any:
         """Run an administrator's command on it, with --json, and return what it prints."""
-        done = payaccept(*arguments, "--json", "--data-dir", self.data_dir)
+        done = payaccept(*arguments, "--json", "--data-dir", self.data_dir, **self.settings)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

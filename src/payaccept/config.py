@@ -9,10 +9,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from payaccept.domain.delivery import RETRY_SCHEDULE_S
+from payaccept.domain.egress_proxy import EgressProxy
 from payaccept.domain.merchant import Environment
-from payaccept.domain.urls import UrlPolicy
+from payaccept.domain.provider_key import default_keep_s
+from payaccept.domain.urls import UrlPolicy, UrlRefused, host_of
 
 T = TypeVar("T")
+
+KEYS_MAX_AGE_S: Final = 300
+"""How long a copy of the published keys may be kept at most: so long, too, may a withdrawn key be believed."""
 
 
 class SettingInvalid(ValueError):
@@ -30,18 +35,37 @@ class Settings(Struct, frozen=True, kw_only=True):
     retry_schedule_s: tuple[float, ...] = RETRY_SCHEDULE_S
     webhook_timeout_s: float = 10.0
     webhook_concurrency: int = 256
+    webhook_per_lane: int = 4
+    webhook_per_merchant: int = 32
+    webhook_lease_s: float = 30.0
+    payload_days: int = 90
+    attempt_days: int = 30
     allow_http: bool = False
     allow_private: bool = False
+    egress_proxy: EgressProxy | None = None
     request_deadline_s: float = 12.0
     failure_limit: int | None = 600
     provider_key_lead_s: float = 3600.0
+    provider_key_keep_s: float | None = None
     master_key_file: Path | None = None
     bucket_lanes: bool = False
 
     @property
     def urls(self) -> UrlPolicy:
         """Which URLs merchants may give."""
-        return UrlPolicy(allow_http=self.allow_http, allow_private=self.allow_private)
+        own_host = None if self.allow_private else host_of(self.web_base_url)
+        return UrlPolicy(allow_http=self.allow_http, allow_private=self.allow_private, own_host=own_host)
+
+    @property
+    def provider_keys_keep_s(self) -> float:
+        """How long a provider key that has stopped signing stays published; by default the longest retry."""
+        given = self.provider_key_keep_s
+        return default_keep_s(self.retry_schedule_s) if given is None else given
+
+    @property
+    def provider_keys_max_age_s(self) -> int:
+        """How long others may keep a copy of the published keys: well below the time a new one waits."""
+        return int(min(KEYS_MAX_AGE_S, self.provider_key_lead_s / 4))
 
     def to_environ(self) -> dict[str, str]:
         """Write the settings as the environment of a child process."""
@@ -95,6 +119,10 @@ def _yes(text: str) -> bool:
 def _base_url(text: str) -> str:
     if not text.startswith(("http://", "https://")):
         raise ValueError("must start with https:// (or http://)")
+    try:
+        host_of(text)
+    except UrlRefused as refused:
+        raise ValueError(str(refused)) from None
     return text.rstrip("/")
 
 
@@ -115,11 +143,18 @@ _FIELDS: Final[dict[str, _Field]] = {
     "PAYACCEPT_RETRY_SCHEDULE_S": _Field("retry_schedule_s", _schedule, _write_schedule),
     "PAYACCEPT_WEBHOOK_TIMEOUT_S": _Field("webhook_timeout_s", _seconds),
     "PAYACCEPT_WEBHOOK_CONCURRENCY": _Field("webhook_concurrency", _count),
+    "PAYACCEPT_WEBHOOK_PER_LANE": _Field("webhook_per_lane", _count),
+    "PAYACCEPT_WEBHOOK_PER_MERCHANT": _Field("webhook_per_merchant", _count),
+    "PAYACCEPT_WEBHOOK_LEASE_S": _Field("webhook_lease_s", _seconds),
+    "PAYACCEPT_PAYLOAD_DAYS": _Field("payload_days", _count),
+    "PAYACCEPT_ATTEMPT_DAYS": _Field("attempt_days", _count),
     "PAYACCEPT_ALLOW_HTTP": _Field("allow_http", _yes, _write_yes),
     "PAYACCEPT_ALLOW_PRIVATE": _Field("allow_private", _yes, _write_yes),
+    "PAYACCEPT_EGRESS_PROXY": _Field("egress_proxy", EgressProxy.from_url, EgressProxy.to_url),
     "PAYACCEPT_REQUEST_DEADLINE_S": _Field("request_deadline_s", _seconds),
     "PAYACCEPT_FAILURE_LIMIT": _Field("failure_limit", _limit),
     "PAYACCEPT_PROVIDER_KEY_LEAD_S": _Field("provider_key_lead_s", _seconds),
+    "PAYACCEPT_PROVIDER_KEY_KEEP_S": _Field("provider_key_keep_s", _seconds),
     "PAYACCEPT_MASTER_KEY_FILE": _Field("master_key_file", Path),
     "PAYACCEPT_BUCKET_LANES": _Field("bucket_lanes", _yes, _write_yes),
 }

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ class LineLog:
         self._descriptor = sys.stderr.fileno() if descriptor is None else descriptor
         self._lines: list[bytes] = []
         self._lost = 0
+        self.lost_total = 0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -44,8 +46,13 @@ class LineLog:
 
     def write(self, **members: object) -> None:
         """Keep a line; beyond what memory is meant for, lines are counted instead."""
+        self.keep(members)
+
+    def keep(self, members: Mapping[str, object]) -> None:
+        """Do the same for members that are at hand already."""
         if len(self._lines) >= MAX_WAITING:
             self._lost += 1
+            self.lost_total += 1
             return
         self._lines.append(_encode(members))
 

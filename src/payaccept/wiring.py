@@ -7,15 +7,21 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final, Self
 
-from payaccept import __version__
+from payaccept import __version__, logs
 from payaccept.adapters.postgres import migrations
+from payaccept.adapters.postgres.backlog import PostgresBacklog
 from payaccept.adapters.postgres.connections import SharedLine
 from payaccept.adapters.postgres.deliveries import PostgresDeliveries
 from payaccept.adapters.postgres.directory import PostgresDirectory
+from payaccept.adapters.postgres.events import PostgresEvents
 from payaccept.adapters.postgres.group_commit import lane_per_bucket, one_lane
+from payaccept.adapters.postgres.membership import PostgresMembership
 from payaccept.adapters.postgres.merchants import PostgresMerchants
+from payaccept.adapters.postgres.numbering import PostgresNumbering
+from payaccept.adapters.postgres.partitions import PostgresPartitions
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
 from payaccept.adapters.postgres.wakeups import WakeupListener, WakeupSender
@@ -28,19 +34,24 @@ from payaccept.api.gate import Gate
 from payaccept.api.kernel import Kernel
 from payaccept.config import SettingInvalid, Settings, from_environ
 from payaccept.domain.errors import StoreUnavailable
+from payaccept.domain.lanes import Limits
 from payaccept.domain.merchant import Environment
-from payaccept.line_log import LineLog
+from payaccept.figures.processes import ApiFigures, WorkerFigures
+from payaccept.figures.slab import Slab
 from payaccept.operations import provider_keys
 from payaccept.operations.deliveries import Deliveries
+from payaccept.operations.events import Events
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payments import Payments, Rules
 from payaccept.operations.progress import Progress
-from payaccept.operations.provider_keys import PublishedKey, Signer
+from payaccept.operations.provider_keys import CurrentSigner, PublishedKey, Signer
+from payaccept.operations.sending import Sending
 from payaccept.wire import signing
 from payaccept.worker import Worker
 
 SIGNING_THREADS: Final = 2
-_SIGNER_KEPT_S: Final = 0.5
+PAUSES_A_STEP: Final = 5
+"""How much shorter the first pause of an open circuit breaker is than the first step of the retries."""
 _log = logging.getLogger(__name__)
 
 
@@ -62,6 +73,15 @@ def _rules(settings: Settings) -> Rules:
     )
 
 
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        per_lane=settings.webhook_per_lane,
+        per_merchant=settings.webhook_per_merchant,
+        in_all=settings.webhook_concurrency,
+        pause_s=settings.retry_schedule_s[0] / PAUSES_A_STEP,
+    )
+
+
 def open_vault(settings: Settings) -> Vault:
     """Open the vault with the master key of the environment, or of a file.
 
@@ -76,12 +96,26 @@ def open_vault(settings: Settings) -> Vault:
 
 
 async def migrate(settings: Settings) -> list[migrations.Migration]:
-    """Bring the schema up to date. Raises: SchemaRefused, StoreUnavailable."""
+    """Bring the schema up to date, and make the partitions of today. Raises: SchemaRefused, StoreUnavailable."""
     async with AsyncExitStack() as stack:
         line = SharedLine(settings.database_url, "migrate")
         stack.push_async_callback(line.close)
         async with line.connection(timeout_s=600.0) as connection:
-            return await migrations.migrate(connection, settings.environment, settings.urls)
+            applied = await migrations.migrate(connection, settings.environment, settings.urls)
+        partitions = open_partitions(settings, process="migrate")
+        stack.push_async_callback(partitions.close)
+        await partitions.maintain(now_utc())
+    return applied
+
+
+def open_partitions(settings: Settings, *, process: str) -> PostgresPartitions:
+    """Return what keeps the daily partitions, for as long as the deployment wants them kept."""
+    return PostgresPartitions(
+        settings.database_url,
+        process=process,
+        payload_days=settings.payload_days,
+        attempt_days=settings.attempt_days,
+    )
 
 
 async def check_database(settings: Settings) -> None:
@@ -104,14 +138,13 @@ async def ensure_provider_key(settings: Settings) -> None:
 
 
 class ApiProcess:
-    """What one API process holds open."""
+    """What one API process holds open. `figures_dir` is where it counts for others to sum; None: for itself."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, figures_dir: Path | None = None) -> None:
         _require_simulated(settings)
         url = settings.database_url
         routing = lane_per_bucket if settings.bucket_lanes else one_lane
         self._settings = settings
-        self._log = LineLog("request")
         self._line = SharedLine(url, "api-ready")
         self._merchants = PostgresMerchants(url, process="api")
         self._directory = PostgresDirectory(url, process="api")
@@ -119,7 +152,17 @@ class ApiProcess:
         self._store = PostgresPayments(url, routing=routing, process="api")
         self._wakeup = WakeupSender(url, process="api")
         self._wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="api")
-        self._payments = Payments(self._store, self._wallet, _rules(settings), wake_worker=self._wakeup.send)
+        self._documents = Documents(
+            settings.environment, self._ping, self._list_keys, settings.provider_keys_max_age_s
+        ).by_path()
+        self._figures = ApiFigures(self._documents, figures_dir)
+        self._payments = Payments(
+            self._store,
+            self._wallet,
+            _rules(settings),
+            wake_worker=self._wakeup.send,
+            on_settled=self._figures.payments.settled,
+        )
         self._directory.on_change(self._limits.forget)
 
     def kernel(self) -> Kernel:
@@ -131,15 +174,15 @@ class ApiProcess:
         return Kernel(
             gate,
             Endpoints(self._payments, settings.environment, settings.urls).by_path(),
-            Documents(settings.environment, self._ping, self._list_keys).by_path(),
+            self._documents,
             lifespan=self,
-            log=self._log,
+            log=self._figures.requests,
             deadline_s=settings.request_deadline_s,
         )
 
     async def open(self) -> None:
         """Open everything, in the running loop."""
-        self._log.start()
+        self._figures.start()
         self._directory.start()
         self._limits.start()
         self._store.start()
@@ -154,7 +197,7 @@ class ApiProcess:
             self._wallet,
             self._merchants,
             self._line,
-            self._log,
+            self._figures,
         ):
             await part.close()
 
@@ -173,7 +216,7 @@ class WorkerProcess:
     """What one worker process holds open."""
 
     def __init__(self, settings: Settings) -> None:
-        # Its HTTP client takes a quarter of a second to import; the other processes never need it.
+        # Its HTTP client looks names up itself, which the other processes never need.
         from payaccept.adapters.outbound import Outbound  # noqa: PLC0415
 
         _require_simulated(settings)
@@ -185,32 +228,65 @@ class WorkerProcess:
         self._payments = PostgresPayments(url, routing=routing, create_lines=0, process="worker")
         self._deliveries = PostgresDeliveries(url, routing=routing)
         self._wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="worker")
-        self._outbound = Outbound(settings.urls, timeout_s=settings.webhook_timeout_s)
-        self._log = LineLog("delivery attempt")
+        self._outbound = Outbound(
+            settings.urls, timeout_s=settings.webhook_timeout_s, proxy=settings.egress_proxy
+        )
+        self._figures = WorkerFigures(
+            PostgresBacklog(url, process="worker"), lambda: self._sending.lanes.in_flight, now_utc
+        )
         self._threads = ThreadPoolExecutor(SIGNING_THREADS, thread_name_prefix="sign")
-        self._signer: Signer | None = None
-        self._signer_until = 0.0
-        verbs = Payments(self._payments, self._wallet, _rules(settings), wake_worker=self._wake)
-        self._worker = Worker(
-            Progress(self._payments, self._wallet, verbs, self.webhook_url_of),
+        self._membership = PostgresMembership(url)
+        self._numbering = PostgresNumbering(url)
+        self._partitions = open_partitions(settings, process="worker")
+        verbs = Payments(
+            self._payments,
+            self._wallet,
+            _rules(settings),
+            wake_worker=self._wake,
+            on_settled=self._figures.payments.settled,
+        )
+        self._sending = Sending(
             Deliveries(
                 self._deliveries,
                 self._outbound.post,
                 self._sign,
                 schedule_s=settings.retry_schedule_s,
                 timeout_s=settings.webhook_timeout_s,
+                lease_s=settings.webhook_lease_s,
                 user_agent=f"payaccept/{__version__}",
                 clock=now_utc,
-                log=self._log.write,
+                log=self._figures.attempts.write,
             ),
+            self._membership,
             self._current_signer,
-            concurrency=settings.webhook_concurrency,
+            _limits(settings),
+            on_room=self._fill,
+        )
+        self._worker = Worker(
+            Progress(self._payments, self._wallet, verbs, self.webhook_url_of),
+            self._sending,
+            self._numbering,
+            self._partitions,
             clock=now_utc,
         )
         self._listener = WakeupListener(url, self._wake)
+        self._signer = CurrentSigner(self._merchants, self._vault, now_utc)
 
     def _wake(self) -> None:
         self._worker.wake()
+
+    def _fill(self) -> None:
+        self._worker.fill()
+
+    @property
+    def figures(self) -> Slab:
+        """What this process counts."""
+        return self._figures.slab
+
+    async def _current_signer(self) -> Signer:
+        signer = await self._signer()
+        self._figures.key_version.set(signer.key_version)
+        return signer
 
     def stop(self) -> None:
         """Take nothing new; `run` returns when what is under way is done."""
@@ -218,7 +294,7 @@ class WorkerProcess:
 
     async def run(self) -> None:
         """Work until stopped."""
-        self._log.start()
+        self._figures.start()
         self._directory.start()
         self._payments.start()
         self._deliveries.start()
@@ -230,13 +306,16 @@ class WorkerProcess:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
             for part in (
+                self._membership,
                 self._outbound,
                 self._deliveries,
+                self._numbering,
+                self._partitions,
                 self._payments,
                 self._directory,
                 self._wallet,
                 self._merchants,
-                self._log,
+                self._figures,
             ):
                 await part.close()
             self._threads.shutdown()
@@ -253,13 +332,6 @@ class WorkerProcess:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, sign)
 
-    async def _current_signer(self) -> Signer:
-        now = asyncio.get_running_loop().time()
-        if self._signer is None or now > self._signer_until:
-            self._signer = await provider_keys.current_signer(self._merchants, self._vault, now_utc())
-            self._signer_until = now + _SIGNER_KEPT_S
-        return self._signer
-
 
 class Administration:
     """What the administrator's commands work with. To be used in `async with`."""
@@ -275,6 +347,10 @@ class Administration:
         self._payments = PostgresPayments(url, create_lines=0, process="admin")
         self._wakeup = WakeupSender(url, process="admin")
         self.payments = Payments(self._payments, self.wallet, _rules(settings), wake_worker=self._wakeup.send)
+        self._events = PostgresEvents(url, process="admin")
+        self.events = Events(
+            self._events, self.store, settings.environment, wake_worker=self._wakeup.send, clock=now_utc
+        )
 
     def vault(self) -> Vault:
         """Open the vault. Raises: SettingInvalid, VaultError."""
@@ -299,10 +375,12 @@ class Administration:
 
     async def __aexit__(self, *_: object) -> None:
         """Close all connections."""
-        for part in (self._wakeup, self._payments, self.wallet, self.store, self._line):
+        for part in (self._wakeup, self._events, self._payments, self.wallet, self.store, self._line):
             await part.close()
 
 
 def api_kernel() -> Kernel:
     """Build the kernel of an API worker process from its environment: the factory the server calls."""
-    return ApiProcess(from_environ()).kernel()
+    logs.configure("api")  # also where a process is not forked from one that has done so
+    directory = os.environ.get("PAYACCEPT_METRICS_DIR")
+    return ApiProcess(from_environ(), Path(directory) if directory else None).kernel()

@@ -2,94 +2,98 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
-from payaccept.domain.delivery import Delivery, Lanes
 from payaccept.domain.errors import OutcomeOpen
-from payaccept.operations.deliveries import Deliveries
+from payaccept.operations.ports import Numbering, Partitions
 from payaccept.operations.progress import BATCH, Progress
-from payaccept.operations.provider_keys import Signer
+from payaccept.operations.sending import Sending
 
 POLL_S: Final = 0.2
 AWAY_S: Final = 0.5
-PER_LANE: Final = 32
-SIGNED_TOGETHER: Final = 16
+THIN_OUT_EVERY_S: Final = 0.25
+MEET_EVERY_S: Final = 0.5
+KEEP_LANES_EVERY_S: Final = 1.0
+NUMBER_EVERY_S: Final = 1.0
+MAINTAIN_EVERY_S: Final = 3600.0
 
 _log = logging.getLogger(__name__)
 
-
-class SignerSource(Protocol):
-    """Knows the key that signs now."""
-
-    async def __call__(self) -> Signer:
-        """Return it. Raises: OutcomeOpen."""
+Step = Callable[[], Awaitable[float]]
+"""Does something once; returns after how many seconds to do it again at the latest."""
 
 
 class Worker:
-    """Two loops that sleep until they are woken, and look anyway every 200 ms."""
+    """Loops that sleep until it is time for their next step; two of them are woken before that."""
 
     def __init__(
         self,
         progress: Progress,
-        deliveries: Deliveries,
-        signer: SignerSource,
+        sending: Sending,
+        numbering: Numbering,
+        partitions: Partitions,
         *,
-        concurrency: int,
         clock: Callable[[], datetime],
     ) -> None:
         self._progress = progress
-        self._deliveries = deliveries
-        self._signer = signer
-        self._concurrency = concurrency
+        self._sending = sending
+        self._numbering = numbering
+        self._partitions = partitions
         self._clock = clock
         self._payments_due = asyncio.Event()
         self._deliveries_due = asyncio.Event()
-        self._in_flight = 0
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._lanes = Lanes(PER_LANE)
-        self._stopping = False
+        self._stopped = asyncio.Event()
 
     def wake(self) -> None:
         """Look now: something may be due."""
         self._payments_due.set()
+        self._sending.look()
+        self._deliveries_due.set()
+
+    def fill(self) -> None:
+        """There is room for more deliveries."""
         self._deliveries_due.set()
 
     def stop(self) -> None:
         """Take nothing new; `run` returns when what is under way is done."""
-        self._stopping = True
+        self._stopped.set()
         self.wake()
 
     async def run(self) -> None:
         """Work until stopped."""
+        steps = {
+            self._move_payments: self._payments_due,
+            self._sending.fill: self._deliveries_due,
+            self._thin_out: self._stopped,
+            self._meet: self._stopped,
+            self._keep_lanes: self._stopped,
+            self._number: self._stopped,
+            self._maintain: self._stopped,
+        }
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._repeat(self._move_payments, self._payments_due))
-            tasks.create_task(self._repeat(self._send_deliveries, self._deliveries_due))
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+            for step, due in steps.items():
+                tasks.create_task(self._repeat(step, due))
+        await self._sending.stop()
 
-    async def _repeat(self, step: Callable[[], Awaitable[bool]], due: asyncio.Event) -> None:
-        """Do a step again and again: at once while it says there is more, else when woken."""
-        while not self._stopping:
-            due.clear()
+    async def _repeat(self, step: Step, due: asyncio.Event) -> None:
+        """Do a step again and again: when it has said, and before that when something is due."""
+        while not self._stopped.is_set():
+            if due is not self._stopped:
+                due.clear()
             try:
-                more = await step()
+                wait_s = await step()
             except OutcomeOpen:
                 await asyncio.sleep(AWAY_S)
-                continue
             except Exception:  # noqa: BLE001 - a bug here must not end the worker
                 _log.exception("a step of the worker failed")
                 await asyncio.sleep(AWAY_S)
-                continue
-            if not more and not self._stopping:
-                try:
-                    async with asyncio.timeout(POLL_S):
-                        await due.wait()
-                except TimeoutError:
-                    pass
+            else:
+                if not self._stopped.is_set():
+                    await _wait(due, wait_s)
 
-    async def _move_payments(self) -> bool:
+    async def _move_payments(self) -> float:
         now = self._clock()
         payments = await self._progress.claim(now)
         again = await asyncio.gather(*(self._progress.advance_safely(payment, now) for payment in payments))
@@ -97,47 +101,36 @@ class Worker:
             [(payment, at) for payment, at in zip(payments, again, strict=True) if at is not None]
         )
         if payments:
+            self._sending.look()
             self._deliveries_due.set()
-        return len(payments) == BATCH
+        return 0.0 if len(payments) == BATCH else POLL_S
 
-    async def _send_deliveries(self) -> bool:
-        room = self._concurrency - self._in_flight
-        if room < self._concurrency // 4:
-            return False  # claims in large batches are cheap; an attempt that ends wakes us
-        signer = await self._signer()
-        claim = await self._deliveries.claim(room, self._lanes)
-        claimed = claim.deliveries
-        for first in range(0, len(claimed), SIGNED_TOGETHER):
-            together = claimed[first : first + SIGNED_TOGETHER]
-            self._in_flight += len(together)
-            for delivery in together:
-                self._lanes.begin(delivery.lane)
-            task = asyncio.create_task(self._send(together, signer))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        return claim.more
+    async def _thin_out(self) -> float:
+        self._sending.thin_out()
+        return THIN_OUT_EVERY_S
 
-    async def _send(self, deliveries: Sequence[Delivery], signer: Signer) -> None:
-        """Sign some notifications in one go, since a thread costs more than a signature; then send each."""
+    async def _meet(self) -> float:
+        await self._sending.meet()
+        return MEET_EVERY_S
+
+    async def _keep_lanes(self) -> float:
+        await self._sending.keep_lanes()
+        return KEEP_LANES_EVERY_S
+
+    async def _number(self) -> float:
+        await self._numbering.number_waiting(self._clock())
+        return NUMBER_EVERY_S
+
+    async def _maintain(self) -> float:
+        await self._partitions.maintain(self._clock())
+        await self._sending.mend()
+        return MAINTAIN_EVERY_S
+
+
+async def _wait(due: asyncio.Event, at_most_s: float) -> None:
+    if at_most_s > 0:
         try:
-            headers = await self._deliveries.sign(deliveries, signer)
-        except Exception:  # noqa: BLE001 - a bug here must not end the worker
-            _log.exception("signing failed")
-            for delivery in deliveries:
-                self._ended(delivery)
-            return
-        await asyncio.gather(*map(self._attempt, deliveries, headers))
-
-    async def _attempt(self, delivery: Delivery, headers: dict[str, str]) -> None:
-        try:
-            await self._deliveries.attempt(delivery, headers)
-        except Exception:  # noqa: BLE001 - a bug here must not end the worker
-            _log.exception("an attempt failed", extra={"eventId": delivery.event_id})
-        finally:
-            self._ended(delivery)
-
-    def _ended(self, delivery: Delivery) -> None:
-        self._in_flight -= 1
-        lane_takes_more = self._lanes.end(delivery.lane)
-        if lane_takes_more or self._in_flight == self._concurrency * 3 // 4:
-            self._deliveries_due.set()
+            async with asyncio.timeout(at_most_s):
+                await due.wait()
+        except TimeoutError:
+            pass

@@ -1,13 +1,17 @@
 """A sandbox with every option, on a PostgreSQL that is not its own."""
 
 import asyncio
+import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
+import httpx
 import pytest
 
+from payaccept import __version__
 from payaccept.adapters.postgres.embedded import EmbeddedPostgres
-from processes import Sandbox, eventually, payaccept
+from processes import Sandbox, eventually, free_port, payaccept
 from traffic import Receiver, Till, published_keys, verify
 
 
@@ -18,7 +22,19 @@ def other_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedde
 
 
 @pytest.fixture(scope="module")
-def sandbox(other_postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def metrics_port() -> int:
+    """A free port whose next one is free, too."""
+    while True:
+        port = free_port()
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port + 1))
+            return port
+
+
+@pytest.fixture(scope="module")
+def sandbox(
+    other_postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory, metrics_port: int
+) -> Iterator[Sandbox]:
     options = {
         "--database-url": other_postgres.url(),
         "--api-workers": "2",
@@ -27,6 +43,7 @@ def sandbox(other_postgres: EmbeddedPostgres, tmp_path_factory: pytest.TempPathF
         "--retry-schedule": "0.2",
         "--webhook-timeout": "1",
         "--host": "127.0.0.1",
+        "--metrics-port": str(metrics_port),
     }
     data_dir = tmp_path_factory.mktemp("s") / "data"
     with Sandbox(data_dir, *(word for pair in options.items() for word in pair)) as running:
@@ -60,6 +77,15 @@ async def test_the_times_given_are_kept(sandbox: Sandbox) -> None:
     assert first.json["paymentId"] == paid.value["paymentId"]
     assert second.json["paymentId"] == unpaid.value["paymentId"]
     assert second.json["result"]["resultCode"] == "ORDER_EXPIRED"
+
+
+def test_the_figures_of_both_are_served_on_ports_of_their_own(sandbox: Sandbox, metrics_port: int) -> None:
+    for port, process, processes in ((metrics_port, "api", 2), (metrics_port + 1, "worker", 1)):
+        figures = httpx.get(f"http://127.0.0.1:{port}/metrics").raise_for_status().text
+        assert f'payaccept_build_info{{process="{process}",version="{__version__}"}} 1.0' in figures
+        assert f"payaccept_processes {processes}.0" in figures
+        assert f"http://127.0.0.1:{port}/metrics" in sandbox.output.read_text()
+    assert httpx.get(f"{sandbox.base_url}/metrics").status_code == 404
 
 
 async def test_the_sandboxs_limit_is_exact_over_two_processes(sandbox: Sandbox) -> None:

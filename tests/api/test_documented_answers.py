@@ -235,7 +235,7 @@ async def test_notifications(api: httpx.AsyncClient, merchant: Merchant, databas
         *({"sandbox": {"outcome": "FAIL", "resultCode": code}} for code in sorted(PAYMENT_FAILURES)),
     ):
         await merchant.create(api, "retailPay", **changes)
-    bodies = [bytes(row[0]) for row in fetch_all(database_url, "SELECT body FROM events")]
+    bodies = [bytes(row[0]) for row in fetch_all(database_url, "SELECT body FROM payloads")]
     assert len(bodies) >= 12
     for body in bodies:
         check(schema, json.loads(body))

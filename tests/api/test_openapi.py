@@ -15,6 +15,7 @@ from schemathesis.specs.openapi import definitions
 
 from payaccept.api import openapi
 from payaccept.api.gate import MAX_SKEW
+from payaccept.api.openapi_examples import NOTIFICATIONS, TEST_NOTIFICATIONS
 from payaccept.api.openapi_headers import SIGNATURE_PATTERN
 from payaccept.wire import fields, messages, signing
 from payaccept.wire.codes import TABLE, ResultCode, ResultStatus
@@ -124,7 +125,8 @@ def test_every_reference_leads_somewhere_and_nothing_is_left_over():
 
 
 def test_operation_ids_and_tags():
-    operations = [*SIGNED.values(), *DOCUMENTS.values(), DOCUMENT["webhooks"]["payment"]["post"]]
+    webhooks = [webhook["post"] for webhook in DOCUMENT["webhooks"].values()]
+    operations = [*SIGNED.values(), *DOCUMENTS.values(), *webhooks]
     ids = [operation["operationId"] for operation in operations]
     assert len(set(ids)) == len(ids)
     assert {tag for operation in operations for tag in operation["tags"]} == {
@@ -336,21 +338,37 @@ def test_the_signature_pattern_takes_what_is_written():
 # The webhook
 
 
-def test_the_webhook_says_what_acknowledges():
-    webhook = DOCUMENT["webhooks"]["payment"]["post"]
+@pytest.mark.parametrize("name", ["payment", "test"])
+def test_the_webhook_says_what_acknowledges(name):
+    webhook = DOCUMENT["webhooks"][name]["post"]
     assert set(webhook["responses"]) == {"2XX", "3XX", "429", "503", "default"}
     acknowledgement = validator(webhook["responses"]["2XX"]["content"]["application/json"]["schema"])
     assert acknowledgement.is_valid({})
     assert acknowledgement.is_valid({"result": {"resultStatus": ResultStatus.S}})
     assert not acknowledgement.is_valid({"result": {"resultStatus": ResultStatus.F}})
     headers = {resolve(parameter)["name"] for parameter in webhook["parameters"]}
-    assert headers == {"Request-Time", "Signature", "Event-Id", "Delivery-Attempt", "User-Agent"}
+    counted = {"Event-Id", "Event-Sequence", "Delivery-Attempt"}
+    assert headers == {"Request-Time", "Signature", "User-Agent"} | counted
 
 
-def test_a_notification_may_get_new_members():
-    webhook = DOCUMENT["webhooks"]["payment"]["post"]["requestBody"]["content"]["application/json"]
+@pytest.mark.parametrize("name", ["payment", "test"])
+def test_a_notification_may_get_new_members(name):
+    webhook = DOCUMENT["webhooks"][name]["post"]["requestBody"]["content"]["application/json"]
     for example in webhook["examples"].values():
         assert validator(webhook["schema"]).is_valid({**example["value"], "new": 1})
+
+
+def test_nobody_takes_a_test_for_a_payment():
+    payment, test = (
+        webhook["post"]["requestBody"]["content"]["application/json"]["schema"]
+        for webhook in DOCUMENT["webhooks"].values()
+    )
+    for example in TEST_NOTIFICATIONS.values():
+        assert validator(test).is_valid(example["value"])
+        assert not validator(test).is_valid({**example["value"], "test": False})
+        assert not validator(payment).is_valid(example["value"])
+    for example in NOTIFICATIONS.values():
+        assert not validator(test).is_valid(example["value"])
 
 
 def test_the_window_is_told_as_it_is():

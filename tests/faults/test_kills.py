@@ -159,8 +159,9 @@ async def test_then_each_payment_is_final_and_its_one_event_was_delivered(scene:
     # Twice: a payment that was in hand, and then, were the worst to come, its delivery.
     await eventually(lambda: sandbox.sql(unfinished) == [(0,)], "everything is delivered", 2 * LEASE_S + 15)
     rows = sandbox.sql(
-        "SELECT p.payment_id, p.payment_request_id, p.state, p.event_id, e.event_id, e.body, d.attempts"
+        "SELECT p.payment_id, p.payment_request_id, p.state, p.event_id, e.event_id, b.body, d.attempts"
         " FROM payments AS p LEFT JOIN events AS e USING (bucket, payment_id)"
+        " LEFT JOIN payloads AS b ON b.bucket = e.bucket AND b.event_id = e.event_id"
         " LEFT JOIN deliveries AS d ON d.bucket = e.bucket AND d.event_id = e.event_id"
     )
     assert len(rows) == len(scene.taken) == len({row[0] for row in rows})

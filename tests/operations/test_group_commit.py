@@ -112,7 +112,7 @@ async def test_a_bad_settlement_fails_alone_and_its_payment_stays_open(parts, se
             assert (standing.state, rows) == (PaymentState.PROCESSING, [])
         else:
             assert outcome is True
-            assert (standing.state, rows) == (PaymentState.SUCCESS, [("DUE",)])
+            assert (standing.state, rows) == (PaymentState.SUCCESS, [("PENDING",)])
 
 
 async def test_duplicates_within_one_batch_make_one_payment(parts):

@@ -1,12 +1,17 @@
 """Migrations: forward only, once, for one environment, and never on a database of a newer version."""
 
 import asyncio
+from datetime import UTC, datetime
+from importlib import resources
+from uuid import uuid4
 
+import psycopg
 import pytest
 
 from deployment import fetch_all, run_sql, settings_for
 from payaccept.adapters.postgres import migrations, statements
 from payaccept.adapters.postgres.migrations import SchemaRefused
+from payaccept.adapters.postgres.partitions import PostgresPartitions
 from payaccept.domain.errors import StoreUnavailable
 from payaccept.domain.merchant import Environment
 from payaccept.wiring import Administration, ensure_provider_key, migrate
@@ -66,7 +71,7 @@ async def test_a_database_of_a_newer_version_is_refused(migrated):
 
 
 async def test_a_database_of_an_older_version_is_refused_until_it_is_migrated(migrated):
-    run_sql(migrated.database_url, "UPDATE schema_migrations SET version = 0")
+    run_sql(migrated.database_url, "DELETE FROM schema_migrations WHERE version > 1")
     with pytest.raises(SchemaRefused, match="run `payaccept migrate`"):
         await administer(migrated)
 
@@ -112,6 +117,44 @@ async def test_a_failed_step_leaves_nothing_behind(empty, monkeypatch):
     assert await migrate(empty) == migrations.available()
 
 
+async def test_what_the_first_version_stored_is_found_again_under_the_second(empty, monkeypatch):
+    with monkeypatch.context() as patch:
+        first = migrations.available()[0]
+        patch.setattr(migrations, "available", lambda: [first])
+        patch.setattr(PostgresPartitions, "maintain", lambda *_: asyncio.sleep(0))
+        await migrate(empty)
+    with psycopg.connect(empty.database_url) as connection:
+        for number, state in enumerate(("DUE", "LEASED", "ACKNOWLEDGED", "DEAD")):
+            event_id, payment_id, at = f"evt_{number}", f"pay_{number}", datetime.now(UTC)
+            connection.execute(
+                "INSERT INTO payments (bucket, payment_id, client_id, payment_request_id, operation, state, currency,"
+                " amount_minor, request_body, event_id, created_at, expires_at, final_at) VALUES"
+                " (7, %s, 'sandbox_a', %s, 'retailPay', 'SUCCESS', 'EUR', 1, '', %s, %s, %s, %s)",
+                [payment_id, payment_id, event_id, at, at, at],
+            )
+            connection.execute(
+                "INSERT INTO events (bucket, event_id, client_id, payment_id, event_type, body, created_at)"
+                " VALUES (7, %s, 'sandbox_a', %s, 'payment.succeeded', %s, %s)",
+                [event_id, payment_id, f"body {number}".encode(), at],
+            )
+            final, claim_id = state in {"ACKNOWLEDGED", "DEAD"}, uuid4() if state == "LEASED" else None
+            connection.execute(
+                "INSERT INTO deliveries (bucket, event_id, client_id, url, lane, state, attempts, next_at, claim_id,"
+                " created_at, final_at) VALUES (7, %s, 'sandbox_a', 'u', 'l', %s, 2, %s, %s, %s, %s)",
+                [event_id, state, None if final else at, claim_id, at, at if final else None],
+            )
+    assert await migrate(empty) == migrations.available()[1:]
+    found = fetch_all(
+        empty.database_url,
+        "SELECT event_id, convert_from(body, 'UTF8'), state, attempts, claim_id, leased_until, sequence FROM events"
+        " JOIN payloads USING (bucket, event_id) JOIN deliveries USING (bucket, event_id) ORDER BY event_id",
+    )
+    states = ["PENDING", "PENDING", "ACKNOWLEDGED", "DEAD"]
+    assert found == [
+        (f"evt_{number}", f"body {number}", state, 2, None, None, None) for number, state in enumerate(states)
+    ]
+
+
 async def test_a_database_that_is_away_is_told_so(tmp_path, master_key_file):
     away = settings_for(f"postgresql://x@/x?host={tmp_path}", master_key_file)
     for attempt in (migrate(away), administer(away)):
@@ -120,8 +163,8 @@ async def test_a_database_that_is_away_is_told_so(tmp_path, master_key_file):
 
 
 def test_every_named_statement_says_why_or_is_plain():
-    files = ["payments.sql", "deliveries.sql", "merchants.sql", "provider_keys.sql", "rate_limits.sql"]
-    for name in [*files, "wallet_simulated.sql"]:
+    files = resources.files(migrations.__package__ or "") / "sql"
+    for name in (file.name for file in files.iterdir() if not file.name.startswith("migrations_")):
         found = statements.load(name)
         assert found
         for statement in found.values():

@@ -18,7 +18,8 @@ ORDERS = ("createQROrder", "linkPayCreate")
 def events_of(parts_url: str, payment_id: str) -> list[tuple[str, str]]:
     rows = fetch_all(
         parts_url,
-        "SELECT event_type, convert_from(body, 'UTF8') FROM events WHERE payment_id = %s",
+        "SELECT e.event_type, convert_from(p.body, 'UTF8') FROM events AS e JOIN payloads AS p USING (bucket, event_id)"
+        " WHERE e.payment_id = %s",
         "pay_" + payment_id[4:],
     )
     return [(kind, body) for kind, body in rows]

@@ -44,20 +44,50 @@ EVENT = {
     "client_id": "'sandbox_1'",
     "payment_id": "'pay_1'",
     "event_type": "'payment.succeeded'",
-    "body": "'{}'",
     "created_at": AT,
+    "sequence": "NULL",
 }
+TEST_EVENT = EVENT | {"event_id": "'evt_2'", "event_type": "'webhook.test'", "payment_id": "NULL"}
+PAYLOAD = {"bucket": "7", "event_id": "'evt_1'", "body": "'{}'"}
+COUNTER = {"client_id": "'sandbox_1'", "last_sequence": "1"}
 DELIVERY = {
     "bucket": "7",
     "event_id": "'evt_1'",
     "client_id": "'sandbox_1'",
     "url": "'https://shop.example/'",
     "lane": "'lane'",
-    "state": "'DUE'",
+    "state": "'PENDING'",
+    "attempts": "1",
+    "attempts_before": "0",
     "next_at": AT,
     "claim_id": "NULL",
+    "leased_until": "NULL",
     "created_at": AT,
     "final_at": "NULL",
+}
+CLAIM = "'6b1e7f0a-1f0e-4f0b-9a30-6f9a3c1f2d11'"
+ATTEMPT = {
+    "bucket": "7",
+    "event_id": "'evt_1'",
+    "attempt": "1",
+    "client_id": "'sandbox_1'",
+    "url": "'https://shop.example/'",
+    "started_at": AT,
+    "key_version": "1",
+    "outcome": "'ACKNOWLEDGED'",
+    "status": "200",
+    "reason": "'HTTP 200'",
+    "total_us": "1200",
+    "answer": "''",
+}
+FAILING_LANE = {
+    "lane": "'lane'",
+    "client_id": "'sandbox_1'",
+    "failures": "1",
+    "failing_since": AT,
+    "opened_at": "NULL",
+    "last_reason": "'HTTP 500'",
+    "updated_at": AT,
 }
 MERCHANT = {
     "client_id": "'sandbox_1'",
@@ -87,11 +117,16 @@ PROVIDER_KEY = {
     "sealed_private_key": "''",
     "created_at": AT,
     "activates_at": AT,
+    "withdraws_at": "NULL",
 }
 TABLES = {
     "payments": PAYMENT,
     "events": EVENT,
     "deliveries": DELIVERY,
+    "payloads": PAYLOAD,
+    "event_counters": COUNTER,
+    "attempts": ATTEMPT,
+    "failing_lanes": FAILING_LANE,
     "merchants": MERCHANT,
     "merchant_keys": KEY,
     "provider_keys": PROVIDER_KEY,
@@ -145,6 +180,10 @@ REFUSED = [
     ("payments_due_at_check", "payments", {"due_at": "NULL"}),
     ("payments_due_at_check", "payments", FINAL | {"due_at": AT}),
     ("events_event_type_check", "events", {"event_type": "'payment.refunded'"}),
+    ("events_payment_id_check", "events", {"payment_id": "NULL"}),
+    ("events_payment_id_check", "events", {"event_type": "'webhook.test'"}),
+    ("events_sequence_check", "events", {"sequence": "0"}),
+    ("event_counters_last_sequence_check", "event_counters", {"last_sequence": "-1"}),
     ("events_payment_id_fkey", "events", {"payment_id": "'pay_2'"}),
     ("events_payment_id_fkey", "events", {"bucket": "8"}),
     ("deliveries_event_id_fkey", "deliveries", {"event_id": "'evt_2'"}),
@@ -152,8 +191,22 @@ REFUSED = [
     ("deliveries_state_check", "deliveries", {"state": "'SENT'", "next_at": "NULL"}),
     ("deliveries_next_at_check", "deliveries", {"next_at": "NULL"}),
     ("deliveries_next_at_check", "deliveries", {"state": "'DEAD'", "final_at": AT}),
-    ("deliveries_claim_id_check", "deliveries", {"state": "'LEASED'"}),
-    ("deliveries_claim_id_check", "deliveries", {"claim_id": "gen_random_uuid()"}),
+    ("deliveries_state_check", "deliveries", {"state": "'LEASED'", "next_at": "NULL"}),
+    ("deliveries_leased_until_check", "deliveries", {"claim_id": CLAIM}),
+    ("deliveries_leased_until_check", "deliveries", {"leased_until": AT}),
+    (
+        "deliveries_claim_id_check",
+        "deliveries",
+        {"claim_id": CLAIM, "leased_until": AT, "state": "'DEAD'", "next_at": "NULL", "final_at": AT},
+    ),
+    ("deliveries_attempts_before_check", "deliveries", {"attempts_before": "2"}),
+    ("deliveries_attempts_before_check", "deliveries", {"attempts_before": "-1"}),
+    ("attempts_attempt_check", "attempts", {"attempt": "0"}),
+    ("attempts_outcome_check", "attempts", {"outcome": "'LOST'"}),
+    ("attempts_status_check", "attempts", {"status": "NULL"}),
+    ("attempts_status_check", "attempts", {"outcome": "'UNREACHABLE'"}),
+    ("attempts_answer_check", "attempts", {"answer": "repeat('x', 4097)::bytea"}),
+    ("failing_lanes_failures_check", "failing_lanes", {"failures": "0"}),
     ("deliveries_final_at_check", "deliveries", {"final_at": AT}),
     ("deliveries_final_at_check", "deliveries", {"state": "'ACKNOWLEDGED'", "next_at": "NULL"}),
     ("merchants_name_check", "merchants", {"name": "''"}),
@@ -170,6 +223,7 @@ REFUSED = [
     ("merchant_keys_retired_at_check", "merchant_keys", {"retired_at": AT}),
     ("provider_keys_key_version_check", "provider_keys", {"key_version": "0"}),
     ("provider_keys_activates_at_check", "provider_keys", {"activates_at": AT + " - interval '1 s'"}),
+    ("provider_keys_withdraws_at_check", "provider_keys", {"withdraws_at": AT + " - interval '1 s'"}),
 ]
 
 
@@ -188,7 +242,10 @@ UNIQUE = [
     ("payments_payment_request_id_key", "payments", {"payment_id": "'pay_2'"}),
     ("events_pkey", "events", {"payment_id": "'pay_2'"}),
     ("events_payment_id_key", "events", {"event_id": "'evt_2'"}),
+    ("events_sequence_key", "events", TEST_EVENT | {"sequence": "5"}),
     ("deliveries_pkey", "deliveries", {}),
+    ("event_counters_pkey", "event_counters", {"last_sequence": "2"}),
+    ("failing_lanes_pkey", "failing_lanes", {"failures": "2"}),
     ("merchants_pkey", "merchants", {"name": "'Other'"}),
     ("merchant_keys_pkey", "merchant_keys", {"fingerprint": "'g'"}),
     ("merchant_keys_fingerprint_key", "merchant_keys", {"key_version": "2"}),
@@ -199,7 +256,7 @@ UNIQUE = [
 @pytest.mark.parametrize(("constraint", "table", "changes"), UNIQUE)
 def test_what_is_unique_is_there_once(connection, constraint, table, changes):
     prepare(connection, table)
-    insert(connection, table)
+    insert(connection, table, **{"sequence": "5"} if constraint == "events_sequence_key" else {})
     if constraint == "events_pkey":
         insert(connection, "payments", payment_id="'pay_2'", payment_request_id="'order-2'")
     with pytest.raises(UniqueViolation) as caught:
@@ -220,9 +277,13 @@ def test_what_is_needed_cannot_be_left_out(connection, table):
     optional = {
         "payments": {"notify_url", "external_store_id", "extend_info", "answer", "failure_code", "event_id"}
         | {"due_at", "final_at"},
-        "deliveries": {"next_at", "claim_id", "final_at"},
+        "events": {"payment_id", "sequence"},
+        "deliveries": {"next_at", "claim_id", "leased_until", "final_at"},
+        "attempts": {"status"},
+        "failing_lanes": {"opened_at"},
         "merchants": {"webhook_url", "rate_limit"},
         "merchant_keys": {"retired_at"},
+        "provider_keys": {"withdraws_at"},
     }
     prepare(connection, table)
     for name in TABLES[table].keys() - optional.get(table, set()):
@@ -263,13 +324,13 @@ def test_every_constraint_has_a_name_we_gave_it(database_url):
     rows = fetch_all(
         database_url,
         "SELECT conname, relname FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid"
-        " WHERE connamespace = 'public'::regnamespace AND contype <> 'n'",
+        " WHERE connamespace = 'public'::regnamespace AND contype <> 'n' AND NOT relispartition",
     )
     assert rows
     assert all(name.startswith(f"{table}_") for name, table in rows)
 
 
-@pytest.mark.parametrize("table", ["payments", "events", "deliveries"])
+@pytest.mark.parametrize("table", ["payments", "events", "deliveries", "payloads", "attempts"])
 def test_the_bucket_is_part_of_every_key(database_url, table):
     rows = fetch_all(
         database_url,

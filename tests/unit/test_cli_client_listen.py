@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from unit.test_cli_client_bridge import Bridge, Ran, bridge, merchant  # noqa: F401
-from unit.test_sdk_notifications import BODY, headers_for
+from unit.test_sdk_notifications import BODY, TEST_BODY, headers_for
 
 
 class Listening:
@@ -78,6 +78,18 @@ def test_listen_answers_401_to_what_is_not_to_be_believed(listening: Any) -> Non
     assert listener.post(Signature="x") == 401
     assert listener.line()["notification"] is None
     assert listener.end() == 1
+
+
+def test_listen_shows_a_test_as_a_test(listening: Any) -> None:
+    listener = listening("--count", "2")
+    assert listener.post(TEST_BODY, **{"Event-Sequence": "42"}) == 200
+    shown = listener.line()
+    assert (shown["verified"], shown["sequence"]) == (True, 42)
+    assert shown["notification"]["eventType"] == "webhook.test"
+    assert shown["notification"]["test"] is True
+    assert listener.post(**{"Event-Sequence": "none"}) == 200
+    assert listener.line()["sequence"] is None
+    assert listener.end() == 0
 
 
 def test_listen_fails_the_first_ones_when_asked_to(listening: Any) -> None:

@@ -15,9 +15,21 @@ ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(PAYACCEPT_\w+)` \| ([^|]*) \| ([^|]*) \| ([^|]+) \|$", re.MULTILINE)
 ROWS = {name: (default.strip(), sandbox.strip()) for name, default, sandbox, _ in ROW.findall(TEXT)}
-FOR_COMMANDS = {"PAYACCEPT_DATA_DIR", "PAYACCEPT_MASTER_KEY", "PAYACCEPT_MERCHANT"}
+FOR_COMMANDS = {
+    "PAYACCEPT_DATA_DIR",
+    "PAYACCEPT_MASTER_KEY",
+    "PAYACCEPT_MERCHANT",
+    "PAYACCEPT_METRICS",
+    "PAYACCEPT_METRICS_DIR",
+}
 # Known only when the sandbox has chosen its data directory, and told in words.
 CHOSEN_LATER = {"PAYACCEPT_DATABASE_URL", "PAYACCEPT_MASTER_KEY_FILE"}
+
+# By default it follows another setting, which is told in words.
+FOLLOWS = {"PAYACCEPT_PROVIDER_KEY_KEEP_S"}
+
+# By default there is none.
+NONE = {"PAYACCEPT_EGRESS_PROXY"}
 
 
 def values(column: int) -> dict[str, str]:
@@ -30,7 +42,7 @@ def test_every_setting_has_its_row_in_the_order_of_the_code():
 
 def test_the_defaults_are_those_of_the_code():
     assert from_environ(values(0), Settings()) == Settings()
-    assert {name for name in ROWS if name not in values(0)} == CHOSEN_LATER
+    assert {name for name in ROWS if name not in values(0)} == CHOSEN_LATER | FOLLOWS | NONE
 
 
 def test_the_sandbox_has_the_defaults_that_are_told_for_it():

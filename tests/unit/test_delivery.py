@@ -17,6 +17,8 @@ from payaccept.domain.delivery import (
     Unreachable,
     after_attempt,
     is_acknowledged,
+    is_unwell,
+    kind_of,
     reason_of,
 )
 
@@ -24,7 +26,7 @@ NOW = datetime(2026, 3, 1, tzinfo=UTC)
 MINUTE, HOUR = 60, 3600
 
 
-def delivery(attempt: int = 1, *faults: str) -> Delivery:
+def delivery(attempt: int = 1, *faults: str, step: int | None = None) -> Delivery:
     return Delivery(
         bucket=1,
         event_id="evt_1",
@@ -33,8 +35,11 @@ def delivery(attempt: int = 1, *faults: str) -> Delivery:
         lane="lane",
         body=b"{}",
         attempt=attempt,
+        step=attempt if step is None else step,
+        sequence=7,
         faults=faults,
         claim_id=UUID(int=1),
+        created_at=NOW,
     )
 
 
@@ -90,6 +95,16 @@ def test_after_the_last_step_it_is_given_up():
     assert decide(last + 1, Answered(204)) == Acknowledged()
 
 
+def test_one_that_somebody_has_had_sent_again_goes_through_the_whole_schedule_again():
+    def wait_s_of(step):
+        sent_again = delivery(12 + step, step=step)
+        return wait_s(after_attempt(sent_again, FAILED, NOW, schedule_s=RETRY_SCHEDULE_S, chance=0.5))
+
+    assert [wait_s_of(step) for step in range(1, 12)] == list(RETRY_SCHEDULE_S)
+    last = delivery(24, step=12)
+    assert after_attempt(last, FAILED, NOW, schedule_s=RETRY_SCHEDULE_S, chance=0.5) == Dead()
+
+
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize(
     ("asked_s", "waits_s"),
@@ -139,6 +154,24 @@ def test_tampered_and_duplicate_are_played_one_after_the_other():
 )
 def test_the_reason_is_told_in_a_few_words(outcome, reason):
     assert reason_of(outcome) == reason
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "unwell"),
+    [
+        (Answered(204), "ACKNOWLEDGED", False),
+        (Answered(200, refusal="resultStatus is F"), "REFUSED", False),
+        (Answered(302), "REFUSED", False),
+        (Answered(404), "REFUSED", False),
+        (Answered(429), "REFUSED", True),
+        (Answered(500), "REFUSED", True),
+        (Answered(599), "REFUSED", True),
+        (Unreachable("connection refused"), "UNREACHABLE", True),
+    ],
+)
+def test_what_is_kept_of_an_attempt_and_whether_the_endpoint_is_unwell(outcome, kind, unwell):
+    assert kind_of(outcome) == kind
+    assert is_unwell(outcome) is unwell
 
 
 outcomes = st.builds(

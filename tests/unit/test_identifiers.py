@@ -1,6 +1,7 @@
 """Identifiers: unguessable, ordered by time, naming their bucket."""
 
 import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -25,6 +26,28 @@ def test_an_identifier_tells_its_time_and_its_bucket(bucket, at_ms):
 def test_the_order_of_identifiers_is_the_order_of_time(first, second, bucket):
     if first < second:
         assert identifiers.new("pay_", bucket, first) < identifiers.new("pay_", 255 - bucket, second)
+
+
+@given(at_ms=milliseconds, other_ms=milliseconds, bucket=buckets)
+def test_the_least_identifier_of_a_moment_parts_those_before_from_those_after(at_ms, other_ms, bucket):
+    at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=min(at_ms, 10**14))
+    other = identifiers.new(identifiers.EVENT, bucket, min(other_ms, 10**14))
+    assert (other > identifiers.least(identifiers.EVENT, at)) == (min(other_ms, 10**14) >= min(at_ms, 10**14))
+
+
+def test_an_event_id_is_known_by_its_form():
+    event_id = identifiers.new(identifiers.EVENT, 7, 1)
+    assert identifiers.is_event(event_id)
+    for wrong in (
+        "",
+        "evt_",
+        event_id[:-1],
+        event_id + "0",
+        event_id.upper(),
+        "pay" + event_id[3:],
+        event_id + "\n",
+    ):
+        assert not identifiers.is_event(wrong)
 
 
 def test_identifiers_of_one_millisecond_and_bucket_are_different():

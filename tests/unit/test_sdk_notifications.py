@@ -11,7 +11,7 @@ from payaccept.sdk import WebhookKeys, errors, keys
 from payaccept.sdk.notifications import verify
 from payaccept.sdk.webhook_keys import MAX_AGE_S
 from payaccept.wire import signing, timestamps
-from payaccept.wire.messages import Amount, Notification, Result
+from payaccept.wire.messages import Amount, Notification, Result, TestNotification
 from unit.test_sdk_fake_service import KEY, OTHER_KEY
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
@@ -32,6 +32,15 @@ EVENT = Notification(
     result=Result(result_status="S"),  # type: ignore[arg-type]
 )
 BODY = msgspec.json.encode(EVENT)
+TEST = TestNotification(
+    event_id="evt_2",
+    event_type="webhook.test",
+    create_time="2026-01-31T12:00:00.000Z",
+    environment="sandbox",
+    client_id="sandbox_1",
+    test=True,
+)
+TEST_BODY = msgspec.json.encode(TEST)
 KEYS = WebhookKeys.from_pem({1: keys.public_pem(KEY.public_key())})
 
 
@@ -129,6 +138,27 @@ def test_a_signed_body_that_is_no_notification_is_refused(body: bytes) -> None:
 def test_members_of_tomorrow_are_ignored() -> None:
     body = BODY[:-1] + b',"later":{"a":1}}'
     assert verify(body, headers_for(body), path=PATH, keys=KEYS, now=NOW) == EVENT
+
+
+def test_a_test_is_told_from_a_payment() -> None:
+    assert verify(TEST_BODY, headers_for(TEST_BODY), path=PATH, keys=KEYS, now=NOW) == TEST
+    later = TEST_BODY[:-1] + b',"later":1}'
+    assert verify(later, headers_for(later), path=PATH, keys=KEYS, now=NOW) == TEST
+    members = {name for name in Notification.__struct_encode_fields__ if name.startswith("payment")}
+    assert not members & set(TestNotification.__struct_encode_fields__)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        BODY.replace(b"payment.succeeded", b"webhook.test"),
+        TEST_BODY.replace(b"webhook.test", b"payment.succeeded"),
+        TEST_BODY.replace(b"webhook.test", b"webhook.other"),
+    ],
+)
+def test_a_body_that_is_half_of_each_is_refused(body: bytes) -> None:
+    with pytest.raises(errors.BodyMalformed):
+        verify(body, headers_for(body), path=PATH, keys=KEYS, now=NOW)
 
 
 def document(*versions: int) -> bytes:

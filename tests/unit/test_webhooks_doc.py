@@ -75,6 +75,7 @@ PEM = {key["keyVersion"]: key["publicKeyPem"].encode() for key in KEYS}
 def test_the_example_is_signed_by_the_key_on_the_page():
     known = WebhookKeys.from_json(block("example: keys").encode())
     shown = verify(EXAMPLE.body, EXAMPLE.headers, path=EXAMPLE.path, keys=known, now=EXAMPLE.sent_at)
+    assert isinstance(shown, m.Notification)
     assert shown.payment_status == "SUCCESS"
     assert EXAMPLE.headers["Event-Id"] == shown.event_id
     assert int(EXAMPLE.headers["Content-Length"]) == len(EXAMPLE.body)
@@ -90,6 +91,9 @@ def test_the_jwks_has_the_same_key():
 
 def test_every_member_and_header_is_explained():
     assert [name.strip("`") for name, _ in rows("members")] == list(m.Notification.__struct_encode_fields__)
+    assert [name.strip("`") for name, _ in rows("test members")] == list(
+        m.TestNotification.__struct_encode_fields__
+    )
     for header in EXAMPLE.headers.keys() - {"Host", "Content-Length"}:
         assert f"| `{header}` |" in PAGE
 
@@ -158,6 +162,9 @@ def test_the_openssl_commands_verify_the_example(tmp_path: Path):
 
 
 PAIR = sdk_keys.generate()
+TEST_BODY = msgspec.json.encode(
+    m.TestNotification("evt_1", m.TEST_EVENT, "2026-11-20T13:08:53.378Z", "sandbox", "sandbox_1", test=True)
+)
 
 
 class _Keys(BaseHTTPRequestHandler):
@@ -212,9 +219,16 @@ def node_receiver(tmp_path: Path) -> Iterator[Receiver]:
 def test_the_node_receiver_takes_a_true_webhook_once_and_no_other(node_receiver: Receiver):
     key = sdk_keys.load_private(PAIR.private_pem)
 
-    def post(body: bytes = EXAMPLE.body, *, age_s: float = 0, version: int = 7, path: str = "/hooks") -> int:
+    def post(
+        body: bytes = EXAMPLE.body,
+        *,
+        age_s: float = 0,
+        version: int = 7,
+        path: str = "/hooks",
+        signed: bytes = EXAMPLE.body,
+    ) -> int:
         request_time = timestamps.write_seconds(datetime.fromtimestamp(time.time() - age_s, UTC))
-        string = signing.notification_string(path, request_time, EXAMPLE.body)
+        string = signing.notification_string(path, request_time, signed)
         headers = {
             "Request-Time": request_time,
             "Signature": signing.write_header(version, signing.sign(key, string)),
@@ -222,12 +236,16 @@ def test_the_node_receiver_takes_a_true_webhook_once_and_no_other(node_receiver:
         return httpx.post(f"{node_receiver.url}?not=signed", headers=headers, content=body).status_code
 
     assert [post(), post()] == [200, 200]
+    assert post(TEST_BODY, signed=TEST_BODY) == 200
     assert post(EXAMPLE.body.replace(b"1999", b"9999")) == 401
     assert post(age_s=605) == 401
     assert post(age_s=-605) == 401
     assert post(version=8) == 401
     assert post(path="/") == 401
-    assert node_receiver.output.read_text() == "payment.succeeded order-2026-000123 1999\n"
+    assert node_receiver.output.read_text().splitlines() == [
+        "payment.succeeded order-2026-000123 1999",
+        "a test: webhooks arrive",
+    ]
 
 
 @pytest.mark.parametrize("page", [PAGE, LIFE, (DOCS / "README.md").read_text(encoding="utf-8")])

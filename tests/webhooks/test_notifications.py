@@ -95,11 +95,12 @@ async def test_the_headers_are_those_of_the_contract(
     headers = {name.lower(): value for name, value in arrival.headers.items()}
     assert set(headers) == {
         "host", "content-length", "content-type", "user-agent", "request-time", "signature", "event-id",
-        "delivery-attempt",
+        "event-sequence", "delivery-attempt",
     }  # fmt: skip
     assert headers["content-type"] == "application/json"
     assert headers["user-agent"].startswith("payaccept/")
     assert headers["event-id"] == arrival.json["eventId"]
+    assert int(headers["event-sequence"]) > 0
     assert headers["delivery-attempt"] == "1"
     said = datetime.strptime(headers["request-time"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     assert abs((arrival.at - said).total_seconds()) < 5

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
 
 import pytest
@@ -113,30 +113,33 @@ def until(attempt: int, behaviour: Behaviour) -> Behaviour:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def every_failure(till: Till) -> AsyncIterator[tuple[Receiver, dict[str, str]]]:
-    """All these receivers at once, each with one payment, so that they take their time together."""
-    async with Receiver() as receiver:
-        request_ids = {}
+async def every_failure(till: Till) -> AsyncIterator[dict[str, tuple[Receiver, str]]]:
+    """All these receivers at once, each with one payment, so that they take their time together.
+
+    Each on a port of its own: what fails at one destination holds up what goes to the same.
+    """
+    async with AsyncExitStack() as stack:
+        begun = {}
         for name, behaviour in FAILURES.items():
-            receiver.behaviour[name] = until(3, behaviour)
+            receiver = await stack.enter_async_context(Receiver(**{name: until(3, behaviour)}))
             answer = await till.create("retailPay", paymentNotifyUrl=f"{receiver.base_url}/{name}")
             assert answer.code == "SUCCESS"
-            request_ids[name] = answer.value["paymentRequestId"]
-        yield receiver, request_ids
+            begun[name] = receiver, answer.value["paymentRequestId"]
+        yield begun
 
 
 @pytest.mark.parametrize("name", FAILURES)
 async def test_a_failed_attempt_is_repeated_until_it_is_acknowledged(
-    name: str, keys: dict[int, str], ended: Ended, every_failure: tuple[Receiver, dict[str, str]]
+    name: str, keys: dict[int, str], ended: Ended, every_failure: dict[str, tuple[Receiver, str]]
 ) -> None:
-    receiver, request_ids = every_failure
+    receiver, request_id = every_failure[name]
     url = f"{receiver.base_url}/{name}"
     assert (await ended(url))[:2] == ("ACKNOWLEDGED", 3)
     arrivals = receiver.at(f"/{name}")
     assert [arrival.attempt for arrival in arrivals] == [1, 2, 3]
     assert len({arrival.body for arrival in arrivals}) == 1
     assert len({arrival.headers["Event-Id"] for arrival in arrivals}) == 1
-    assert arrivals[0].json["paymentRequestId"] == request_ids[name]
+    assert arrivals[0].json["paymentRequestId"] == request_id
     for arrival in arrivals:
         verify(arrival, keys)
     # Attempts 2 and 3 are more than a second apart: Request-Time and Signature are of the attempt.
@@ -150,10 +153,10 @@ async def test_a_failed_attempt_is_repeated_until_it_is_acknowledged(
 
 
 async def test_an_attempt_fails_after_the_time_out_and_not_later(
-    ended: Ended, every_failure: tuple[Receiver, dict[str, str]]
+    ended: Ended, every_failure: dict[str, tuple[Receiver, str]]
 ) -> None:
-    receiver, _ = every_failure
     for name in ("hangs", "trickles", "trickling-body"):
+        receiver, _ = every_failure[name]
         await ended(f"{receiver.base_url}/{name}")
         first, second, _third = receiver.at(f"/{name}")
         apart_s = (second.at - first.at).total_seconds()

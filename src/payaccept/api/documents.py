@@ -25,7 +25,8 @@ _SUCCESS: Final = result(ResultCode.SUCCESS)
 class Documents:
     """The paths that need no signature.
 
-    `ping` raises OutcomeOpen while the database is away; `list_keys` reads the provider's keys.
+    `ping` raises OutcomeOpen while the database is away; `list_keys` reads the provider's keys, of which others
+    may keep a copy for `keys_max_age_s`.
     """
 
     def __init__(
@@ -33,10 +34,12 @@ class Documents:
         environment: Environment,
         ping: Callable[[], Awaitable[None]],
         list_keys: Callable[[], Awaitable[list[PublishedKey]]],
+        keys_max_age_s: int,
     ) -> None:
         self._environment = environment
         self._ping = ping
         self._list_keys = list_keys
+        self._keys_cache = (("cache-control", f"public, max-age={keys_max_age_s}"),)
         self._openapi = openapi.document()
 
     def by_path(self) -> dict[str, Callable[[], Awaitable[Answer]]]:
@@ -71,7 +74,7 @@ class Documents:
             keys = await self._list_keys()
         except OutcomeOpen as away:
             return failure(ResultCode.SYSTEM_BUSY, str(away))
-        return _ok(keys, _CACHE)
+        return _ok(keys, self._keys_cache)
 
     async def jwks(self) -> Answer:
         """Serve the same keys as a JSON Web Key Set (RFC 7517)."""
@@ -79,7 +82,7 @@ class Documents:
             keys = await self._list_keys()
         except OutcomeOpen as away:
             return failure(ResultCode.SYSTEM_BUSY, str(away))
-        return _ok({"keys": [_jwk(key) for key in keys]}, _CACHE)
+        return _ok({"keys": [_jwk(key) for key in keys]}, self._keys_cache)
 
 
 def _ok(value: Any, headers: tuple[tuple[str, str], ...] = ()) -> Answer:

@@ -1,6 +1,6 @@
 """The four operations: from the bytes of a checked request to the bytes of its answer."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -50,7 +50,7 @@ class Endpoints:
             request = _read(body, request_type)
             problems = self._problems(request)
             if problems:
-                raise FieldsIllegal("; ".join(map(str, problems)))
+                raise FieldsIllegal("; ".join(map(str, problems)), _paths(problems))
             answer = await verb(merchant, request, body, now)
             return _code_of(answer), answer
 
@@ -94,9 +94,14 @@ def _read(body: bytes, request_type: type[R]) -> R:
     try:
         return fields.read(strict_json.load_object(body), request_type)
     except strict_json.JsonRefused as error:
-        raise FieldsIllegal(f"the body {error}") from None
+        raise FieldsIllegal(f"the body {error}", "the body is no acceptable JSON") from None
     except fields.FieldsRefused as error:
-        raise FieldsIllegal(str(error)) from None
+        raise FieldsIllegal(str(error), _paths(error.problems)) from None
+
+
+def _paths(problems: Sequence[Problem]) -> str:
+    """Name the fields for the request log: a wrong value may be an auth code in the wrong place."""
+    return "refused: " + ", ".join(problem.path for problem in problems)
 
 
 def _code_of(answer: bytes) -> ResultCode:

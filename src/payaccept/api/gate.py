@@ -181,9 +181,10 @@ class Gate:
             return Answer(200, body, code=code, client_id=client_id)
         except Refused as refused:
             return self._refuse(refused, request.address, client_id)
+        except FieldsIllegal as illegal:
+            return failure(code_of(illegal), str(illegal), client_id=client_id, detail=illegal.logged)
         except Refusal as refusal:
-            code = code_of(refusal)
-            return failure(code, str(refusal), client_id=client_id)
+            return failure(code_of(refusal), str(refusal), client_id=client_id)
 
     def _check_headers(self, request: SignedRequest) -> tuple[str, str, str]:
         get_all = request.get_all
@@ -272,14 +273,20 @@ def code_of(refusal: Refusal) -> ResultCode:
 
 
 def failure(
-    code: ResultCode, message: str | None = None, headers: Headers = (), *, client_id: str = ""
+    code: ResultCode,
+    message: str | None = None,
+    headers: Headers = (),
+    *,
+    client_id: str = "",
+    detail: str | None = None,
 ) -> Answer:
-    """Write a failure: nothing but `result`."""
+    """Write a failure: nothing but `result`. `detail` is for the log, where that may not say the message."""
     meaning = TABLE[code]
     if code is ResultCode.SYSTEM_BUSY:
         headers = (*headers, ("retry-after", _RETRY_AFTER_S))
     body = _encode({"result": result(code, message)})
-    return Answer(meaning.http, body, headers, code, client_id, message or meaning.message)
+    told = message or meaning.message
+    return Answer(meaning.http, body, headers, code, client_id, told if detail is None else detail)
 
 
 def _limit_headers(policy: str, limit: int, wait_s: int) -> Headers:

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
+from payaccept import trace
 from payaccept.api.deadline import Deadline
 from payaccept.api.gate import Answer, Endpoint, Gate, SignedRequest, failure
 from payaccept.wire.codes import ResultCode
@@ -149,6 +150,7 @@ class Kernel:
     async def _answer(self, incoming: _Incoming) -> tuple[Answer, list[tuple[str, str]]]:
         started = time.perf_counter()
         request_id = f"req_{time.time_ns() // 1_000_000:012x}{os.urandom(8).hex()}"
+        traced = trace.begin(request_id)
         task = self._deadline.begin()
         try:
             answer = await self._route(incoming)
@@ -174,6 +176,8 @@ class Kernel:
             status=answer.status,
             resultCode=answer.code,
             clientId=answer.client_id,
+            paymentId=traced.payment_id,
+            eventId=traced.event_id,
             detail=answer.detail,
             durationMs=round((time.perf_counter() - started) * 1000, 3),
         )

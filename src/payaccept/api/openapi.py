@@ -127,7 +127,7 @@ def _describe() -> Json:
         ],
         "security": [],
         "paths": {m.PATH_PREFIX + name: {"post": _operation(name)} for name in m.REQUESTS} | _documents(),
-        "webhooks": {"payment": {"post": _webhook()}},
+        "webhooks": {"payment": {"post": _webhook()}, "test": {"post": _test_webhook()}},
         "components": {
             "securitySchemes": {
                 "requestSignature": {
@@ -221,7 +221,8 @@ def _documents() -> Json:
             "Webhooks",
             "The keys that notifications verify under, as PEM",
             answers.ok(
-                "All of them verify: a PUBLISHED key signs later, a RETIRED one signed before.",
+                "All of them verify: a PUBLISHED key signs later, a RETIRED one signed before. A WITHDRAWN"
+                " one is not among them.",
                 {"type": "array", "items": ref("PublishedKey")},
                 names=cached,
             ),
@@ -248,7 +249,6 @@ def _document(name: str, tag: str, summary: str, success: Json) -> Json:
 
 def _webhook() -> Json:
     steps = ", ".join(f"{step:g}" for step in RETRY_SCHEDULE_S)
-    refusal: Json = {"application/json": {"schema": {"type": "object"}}}
     return {
         "operationId": "paymentNotification",
         "tags": ["Webhooks"],
@@ -259,42 +259,75 @@ def _webhook() -> Json:
             " same body on every attempt: verify the signature over the raw body, then act on each"
             " eventId once. Answer within 10 seconds; of the answer's body 4 KiB are read. What is not"
             f" acknowledged is sent again after {steps} seconds, each ±20 %; then it is kept, and can be"
-            " sent again from the portal."
+            " sent again for 90 days, with the same eventId and body."
         ),
-        "parameters": [
-            parameter(name)
-            for name in (
-                "Notification-Request-Time",
-                "Notification-Signature",
-                "Event-Id",
-                "Delivery-Attempt",
-                "User-Agent",
-            )
-        ],
+        "parameters": _webhook_headers(),
         "requestBody": {
             "required": True,
             "content": {
                 "application/json": {"schema": ref("Notification"), "examples": examples.NOTIFICATIONS}
             },
         },
-        "responses": {
-            "2XX": {
-                "description": (
-                    "Acknowledged, with any body or none, unless the body is JSON whose"
-                    " result.resultStatus is not S."
-                ),
-                "content": {
-                    "application/json": {
-                        "schema": _acknowledgement(),
-                        "example": {"result": {"resultStatus": ResultStatus.S.value}},
-                    }
-                },
+        "responses": _webhook_answers(),
+    }
+
+
+def _test_webhook() -> Json:
+    return {
+        "operationId": "testNotification",
+        "tags": ["Webhooks"],
+        "summary": "A test, sent when somebody asks for it",
+        "description": (
+            "Sent to the merchant's configured endpoint, signed, numbered and sent again like any other"
+            " notification. It has no member of a payment. Acknowledge it, and act on nothing."
+        ),
+        "parameters": _webhook_headers(),
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": ref("TestNotification"),
+                    "examples": examples.TEST_NOTIFICATIONS,
+                }
             },
-            "3XX": {"description": "Redirects are not followed: not acknowledged, sent again."},
-            "429": _later(),
-            "503": _later(),
-            "default": {"description": "Not acknowledged: sent again.", "content": refusal},
         },
+        "responses": _webhook_answers(),
+    }
+
+
+def _webhook_headers() -> list[Json]:
+    return [
+        parameter(name)
+        for name in (
+            "Notification-Request-Time",
+            "Notification-Signature",
+            "Event-Id",
+            "Event-Sequence",
+            "Delivery-Attempt",
+            "User-Agent",
+        )
+    ]
+
+
+def _webhook_answers() -> Json:
+    refusal: Json = {"application/json": {"schema": {"type": "object"}}}
+    return {
+        "2XX": {
+            "description": (
+                "Acknowledged, with any body or none, unless the body is JSON whose"
+                " result.resultStatus is not S."
+            ),
+            "content": {
+                "application/json": {
+                    "schema": _acknowledgement(),
+                    "example": {"result": {"resultStatus": ResultStatus.S.value}},
+                }
+            },
+        },
+        "3XX": {"description": "Redirects are not followed: not acknowledged, sent again."},
+        "429": _later(),
+        "503": _later(),
+        "default": {"description": "Not acknowledged: sent again.", "content": refusal},
     }
 
 

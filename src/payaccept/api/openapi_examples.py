@@ -245,3 +245,16 @@ NOTIFICATIONS: Final[Json] = {
     "succeeded": _notification(ResultCode.SUCCESS, "payment.succeeded (the example of docs/signing.md)"),
     "failed": _notification(ResultCode.ORDER_EXPIRED, "payment.failed", m.MerchantData("berlin-01")),
 }
+TEST_NOTIFICATIONS: Final[Json] = {
+    "test": _example(
+        "webhook.test",
+        m.TestNotification(
+            event_id=EVENT_ID,
+            event_type=m.TEST_EVENT,
+            create_time="2026-03-01T09:30:02.104Z",
+            environment="sandbox",
+            client_id=CLIENT_ID,
+            test=True,
+        ),
+    ),
+}

@@ -84,5 +84,14 @@ def parameters() -> Json:
         "Delivery-Attempt": _header(
             "Delivery-Attempt", "Counts the attempts, from 1.", {"type": "integer", "minimum": 1}, 1
         ),
+        "Event-Sequence": _header(
+            "Event-Sequence",
+            (
+                "Counts the merchant's events from 1 without a gap, in no promised order of arrival. It is not"
+                " signed: a hint that something is missing, not a proof."
+            ),
+            {"type": "integer", "minimum": 1},
+            1042,
+        ),
         "User-Agent": _header("User-Agent", "Who sends it.", _text("^payaccept/"), "payaccept/0.1.0"),
     }

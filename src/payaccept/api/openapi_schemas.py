@@ -28,6 +28,7 @@ _TYPES: Final = (
     m.InquiryPaymentResponse,
     m.ErrorResponse,
     m.Notification,
+    m.TestNotification,
     PublishedKey,
     Scenario,
 )
@@ -157,6 +158,10 @@ _SAID_BY_NO_TYPE: Final[dict[str, dict[str, Json]]] = {
         "paymentRequestId": _REQUEST_ID,
         "merchantTransId": _TRANS_ID,
     },
+    "TestNotification": {
+        "eventId": {"description": "The same on every attempt.", "maxLength": MAX_ID},
+        "test": {"const": True},
+    },
     "Scenario": {
         "outcome": {
             "description": "MANUAL waits for the customer; UNKNOWN makes retailPay answer U, resolved later."
@@ -176,6 +181,14 @@ _SAID_BY_NO_TYPE: Final[dict[str, dict[str, Json]]] = {
         },
         "createTime": {"description": "When it was published.", **_INSTANT},
         "activateTime": {"description": "From when it signs.", **_INSTANT},
+        "retireTime": {
+            "description": "From when it signs no more; absent while that is not known.",
+            **_INSTANT,
+        },
+        "withdrawTime": {
+            "description": "From when it is not published any more; absent while that is not known.",
+            **_INSTANT,
+        },
     },
 }
 

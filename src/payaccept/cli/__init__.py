@@ -36,7 +36,10 @@ _SERVICE_COMMANDS: Final = {
     "sandbox": _Entry("payaccept.cli.sandbox:sandbox", "Run the whole service here, to try it out."),
     "merchant": _Entry("payaccept.cli.merchants:app", "Create and configure merchants."),
     "key": _Entry("payaccept.cli.keys:app", "Register and retire merchants' public keys."),
-    "provider-key": _Entry("payaccept.cli.provider_keys:app", "List and rotate the keys that sign webhooks."),
+    "event": _Entry("payaccept.cli.events:app", "See what was notified, and have it sent again."),
+    "provider-key": _Entry(
+        "payaccept.cli.provider_keys:app", "List, rotate and withdraw the keys that sign webhooks."
+    ),
     "wallet": _Entry("payaccept.cli.wallet:app", "Play the customer of the simulated wallet."),
     "api": _Entry("payaccept.cli.processes:api", "Run the API process."),
     "worker": _Entry("payaccept.cli.processes:worker", "Run the worker process."),

@@ -11,7 +11,7 @@ import typer
 from payaccept.cli import terminal
 from payaccept.cli.merchant_options import JsonOption, MerchantOption, credentials_of, default_file
 from payaccept.cli.receiver import Received, Receiver, Rules
-from payaccept.sdk import WebhookKeys
+from payaccept.sdk import TestNotification, WebhookKeys
 
 KEYS_PATH = "/.well-known/payaccept/webhook-keys"
 
@@ -117,6 +117,7 @@ def _show(received: Received, *, json: bool) -> None:
             "receivedAt": received.at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "path": received.path,
             "attempt": received.attempt,
+            "sequence": received.sequence,
             "verified": received.refusal is None,
             "reason": None if received.refusal is None else str(received.refusal),
             "answered": received.status,
@@ -131,6 +132,18 @@ def _show(received: Received, *, json: bool) -> None:
         terminal.heading(f"{clock}  NOT VERIFIED, {answered}", good=False)
         terminal.rows([("reason", f"{kind}: {received.refusal}"), ("path", received.path)])
         return
+    if isinstance(body, TestNotification):
+        terminal.heading(f"{clock}  {body.event_type}  verified, {answered}")
+        terminal.rows(
+            [
+                ("test", "webhooks arrive here and verify; no payment is behind this one"),
+                ("clientId", body.client_id),
+                ("createTime", body.create_time),
+                ("eventId", body.event_id),
+                ("sequence", received.sequence),
+            ]
+        )
+        return
     terminal.heading(
         f"{clock}  {body.event_type}  verified, {answered}", good=body.payment_status == "SUCCESS"
     )
@@ -143,5 +156,6 @@ def _show(received: Received, *, json: bool) -> None:
             ("paymentTime", body.payment_time),
             ("resultCode", body.result.result_code),
             ("eventId", body.event_id),
+            ("sequence", received.sequence),
         ]
     )

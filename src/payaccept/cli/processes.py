@@ -16,10 +16,13 @@ from msgspec.structs import replace
 from payaccept import logs, wiring
 from payaccept.adapters.postgres.migrations import SchemaRefused
 from payaccept.adapters.vault import VaultError
+from payaccept.cli import metrics as figures
 from payaccept.cli import terminal
 from payaccept.cli.terminal import Failed, Mistake
 from payaccept.config import SettingInvalid, Settings, from_environ
 from payaccept.domain.errors import OutcomeOpen, StoreUnavailable
+from payaccept.figures import catalogue
+from payaccept.figures.exposition import Address
 
 GRACE_S = 15
 SWITCH_INTERVAL_S = 0.0002
@@ -48,9 +51,13 @@ def api(
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = 8080,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that serve requests.")] = 1,
     database_url: DatabaseUrl = None,
+    metrics: figures.Option = None,
 ) -> None:
     """Run the signed API until SIGTERM; requests in flight are finished."""
     settings = _settings(database_url)
+    metrics_address = figures.address_of(metrics)
+    if metrics_address is not None and metrics_address.port == port:
+        raise Mistake("--metrics needs a port of its own: the API's is for its clients")
     _check_database(settings)
     os.environ.update(settings.to_environ())  # for the processes that serve
     logs.configure("api")
@@ -70,16 +77,18 @@ def api(
         workers_kill_timeout=GRACE_S,
         log_enabled=False,
     )
-    server.serve()
+    with figures.served_for_api(metrics_address):
+        server.serve()
 
 
-def worker(database_url: DatabaseUrl = None) -> None:
+def worker(database_url: DatabaseUrl = None, metrics: figures.Option = None) -> None:
     """Complete, expire and resolve payments; deliver webhooks. Until SIGTERM."""
     settings = _settings(database_url)
+    metrics_address = figures.address_of(metrics)
     _check_database(settings)
     logs.configure("worker")
     try:
-        uvloop.run(_work(settings))
+        uvloop.run(_work(settings, metrics_address))
     except (SettingInvalid, VaultError) as error:
         raise Mistake(str(error)) from None
 
@@ -93,7 +102,7 @@ def _check_database(settings: Settings) -> None:
         raise Failed(str(error)) from None
 
 
-async def _work(settings: Settings) -> None:
+async def _work(settings: Settings, metrics_address: Address | None) -> None:
     # A thread that has made a signature wants the interpreter back to begin the next one; by default it
     # would wait for it 5 ms, twenty times as long as the signature took.
     sys.setswitchinterval(SWITCH_INTERVAL_S)
@@ -101,7 +110,8 @@ async def _work(settings: Settings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, process.stop)
-    await process.run()
+    with figures.served(metrics_address, "worker", catalogue.WORKER, process.figures):
+        await process.run()
 
 
 def migrate(database_url: DatabaseUrl = None) -> None:

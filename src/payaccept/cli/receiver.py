@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from payaccept.sdk import Notification, WebhookKeys
+from payaccept.sdk import Notification, TestNotification, WebhookKeys
 from payaccept.sdk.errors import KeysUnavailable, NotificationRefused, PayacceptError
 from payaccept.sdk.notifications import verify
 
@@ -35,7 +35,8 @@ class Received:
     at: datetime
     path: str
     attempt: int | None
-    notification: Notification | None
+    sequence: int | None
+    notification: Notification | TestNotification | None
     refusal: PayacceptError | None
     status: int
 
@@ -63,7 +64,7 @@ class Receiver(ThreadingHTTPServer):
 
     def take(self, path: str, headers: list[tuple[str, str]], body: bytes) -> Received:
         """Verify what arrived, and decide what to answer."""
-        notification: Notification | None = None
+        notification: Notification | TestNotification | None = None
         refusal: PayacceptError | None = None
         status = VERIFIED
         try:
@@ -77,12 +78,23 @@ class Receiver(ThreadingHTTPServer):
             ordered = self.rules.fail_first == 0 or self._taken <= self.rules.fail_first
         if self.rules.status is not None and ordered:
             status = self.rules.status
-        attempt = next((value for name, value in headers if name.lower() == "delivery-attempt"), "")
-        number = int(attempt[:9]) if attempt.isascii() and attempt.isdigit() else None
-        return Received(datetime.now(UTC), path, number, notification, refusal, status)
+        return Received(
+            at=datetime.now(UTC),
+            path=path,
+            attempt=_number(headers, "delivery-attempt"),
+            sequence=_number(headers, "event-sequence"),
+            notification=notification,
+            refusal=refusal,
+            status=status,
+        )
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Stay silent: a caller that hangs up is worth no traceback."""
+
+
+def _number(headers: list[tuple[str, str]], wanted: str) -> int | None:
+    text = next((value for name, value in headers if name.lower() == wanted), "")
+    return int(text[:18]) if text.isascii() and text.isdigit() else None
 
 
 class _Handler(BaseHTTPRequestHandler):

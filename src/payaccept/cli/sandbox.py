@@ -28,6 +28,8 @@ from payaccept.cli.merchant_options import FILE_NAME
 from payaccept.cli.processes import GRACE_S, prepare_database
 from payaccept.cli.terminal import Failed, Mistake
 from payaccept.config import SettingInvalid, Settings, from_environ, read_setting
+from payaccept.figures.exposition import PATH as METRICS_PATH
+from payaccept.figures.exposition import Address
 from payaccept.operations.merchants import Merchants
 from payaccept.sdk import keys
 from payaccept.supervisor import (
@@ -93,6 +95,12 @@ def sandbox(
             "--database-url", envvar="PAYACCEPT_DATABASE_URL", metavar="URL", help="A PostgreSQL of yours."
         ),
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics-port", min=1, max=65534, help="Port of the API's figures; the worker's is the next."
+        ),
+    ] = None,
 ) -> None:
     """Run the whole service here, to try it out: API, worker and database, with a demo merchant."""
     given = {
@@ -109,20 +117,30 @@ def sandbox(
         settings = from_environ(environ, _sandbox_defaults(host, portal_port))
     except SettingInvalid as error:
         raise Mistake(str(error)) from None
+    if metrics_port in {api_port, api_port - 1}:
+        raise Mistake("--metrics-port and the next port must not be the API's")
     directory = (data_dir or default_data_dir()).absolute()
-    _Sandbox(directory, settings, host, api_port, api_workers, database_url).run()
+    _Sandbox(directory, settings, host, api_port, api_workers, database_url, metrics_port).run()
 
 
 class _Sandbox:
     """One run of the sandbox on one data directory."""
 
     def __init__(
-        self, directory: Path, settings: Settings, host: str, api_port: int, api_workers: int, url: str | None
+        self,
+        directory: Path,
+        settings: Settings,
+        host: str,
+        api_port: int,
+        api_workers: int,
+        url: str | None,
+        metrics_port: int | None,
     ) -> None:
         self._directory = directory
         self._host = host
         self._api_port = api_port
         self._api_workers = api_workers
+        self._metrics_port = metrics_port
         self._url = url
         self._settings = settings
         self._base_url = f"http://{_for_url(host)}:{api_port}"
@@ -131,7 +149,9 @@ class _Sandbox:
         """Run until a signal; every failure to start is one line."""
         with ExitStack() as held:
             self._claim_directory(held)
-            _require_free(self._host, self._api_port)
+            _require_free(self._host, self._api_port, "--api-port")
+            for port in self._metrics_ports():
+                _require_free(self._host, port, "--metrics-port")
             embedded = None if self._url else EmbeddedPostgres(self._directory)
             if embedded is not None:
                 held.callback(embedded.stop)
@@ -165,6 +185,7 @@ class _Sandbox:
 
     def _children(self, embedded: EmbeddedPostgres | None) -> list[Child]:
         environ = {**os.environ, **self._settings.to_environ()}
+        environ.pop("PAYACCEPT_METRICS", None)  # one address for both is one too few
         me = [sys.executable, "-m", "payaccept.cli"]
         logs = self._directory / "logs"
         children = []
@@ -190,10 +211,11 @@ class _Sandbox:
             "--workers",
             str(self._api_workers),
         ]
+        worker = [*me, "worker"]
+        for child, port in zip((api, worker), self._metrics_ports(), strict=False):
+            child += ["--metrics", str(Address(self._host, port))]
         children.append(
-            command(
-                "worker", [*me, "worker"], env=environ, log_path=logs / "worker.log", stop_timeout_s=GRACE_S
-            )
+            command("worker", worker, env=environ, log_path=logs / "worker.log", stop_timeout_s=GRACE_S)
         )
         children.append(
             command(
@@ -207,6 +229,10 @@ class _Sandbox:
         )
         children[-2] = self._prepared(children[-2])
         return children
+
+    def _metrics_ports(self) -> tuple[int, ...]:
+        """Return the ports of the API's and the worker's figures; none when nobody asked for them."""
+        return () if self._metrics_port is None else (self._metrics_port, self._metrics_port + 1)
 
     def _prepared(self, worker: Child) -> Child:
         """Have the database migrated, and the demo merchant made, before the first process uses them."""
@@ -263,6 +289,10 @@ class _Sandbox:
                 ("API", self._base_url),
                 ("webhook keys", demo["webhookKeysUrl"]),
                 ("OpenAPI", f"{self._base_url}/openapi.json"),
+                *(
+                    ("figures", f"http://{Address(_for_url(self._host).strip('[]'), port)}{METRICS_PATH}")
+                    for port in self._metrics_ports()
+                ),
                 ("database", (self._url and "yours") or f"PostgreSQL in {self._directory / 'postgres'}"),
                 ("logs", self._directory / "logs"),
                 ("demo merchant", demo["clientId"]),
@@ -299,7 +329,7 @@ def _for_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _require_free(host: str, port: int) -> None:
+def _require_free(host: str, port: int, option: str) -> None:
     """Say at once, and plainly, when a port is taken."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -309,7 +339,7 @@ def _require_free(host: str, port: int) -> None:
             probe.listen(1)
     except OSError as error:
         raise Failed(
-            f"cannot listen on {host} port {port}: {error.strerror}; choose another --api-port"
+            f"cannot listen on {host} port {port}: {error.strerror}; choose another {option}"
         ) from None
 
 

@@ -1,6 +1,5 @@
 """When a notification is sent again, when it counts as delivered, when it is given up."""
 
-from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -15,20 +14,26 @@ RETRY_SCHEDULE_S: Final = (
 JITTER: Final = 0.2
 RETRY_AFTER_AT_MOST: Final = 4.0
 _OK: Final = range(200, 300)
-_MAY_SAY_WHEN: Final = frozenset({429, 503})
+_TOO_MANY: Final = 429
+_SERVER_ERRORS: Final = range(500, 600)
+_MAY_SAY_WHEN: Final = frozenset({_TOO_MANY, 503})
 
 
 class DeliveryState(StrEnum):
-    """DUE waits for its time, LEASED is with a worker, the other two are final."""
+    """PENDING waits for its time or is with a worker that has leased it, the other two are final."""
 
-    DUE = "DUE"
-    LEASED = "LEASED"
+    PENDING = "PENDING"
     ACKNOWLEDGED = "ACKNOWLEDGED"
     DEAD = "DEAD"
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """A delivery in the hands of a worker. `attempt` counts this attempt already, from 1."""
+    """A delivery in the hands of a worker.
+
+    `attempt` counts this attempt already, from 1. `step` counts the attempts of the present run through the
+    schedule: it is `attempt` unless somebody has had the notification sent again. `sequence` is the number
+    of the event among its merchant's.
+    """
 
     bucket: int
     event_id: str
@@ -37,52 +42,12 @@ class Delivery(Struct, frozen=True, kw_only=True):
     lane: str
     body: bytes
     attempt: int
+    step: int
+    sequence: int
     faults: tuple[str, ...]
     claim_id: UUID
-
-
-class Claim(Struct, frozen=True):
-    """What a worker has leased; `more` says that there may be more to lease at once."""
-
-    deliveries: list[Delivery]
-    more: bool
-
-
-class Lanes:
-    """How many deliveries are under way in each lane, and how many more one takes.
-
-    A lane that hangs holds at most `per_lane` places, whatever is due in it. A lane with more than half its
-    places taken counts as full, so that a busy one is filled in batches and not one by one.
-    """
-
-    def __init__(self, per_lane: int) -> None:
-        self._per_lane = per_lane
-        self._under_way: Counter[str] = Counter()
-
-    def full(self) -> list[str]:
-        """Return the lanes that take none now."""
-        return [lane for lane, count in self._under_way.items() if count > self._per_lane // 2]
-
-    def fitting(self, wanted: Sequence[str]) -> list[bool]:
-        """Tell for each delivery, given by its lane, whether it finds a place, in that order."""
-        taken: Counter[str] = Counter()
-        fits = []
-        for lane in wanted:
-            fits.append(self._under_way[lane] + taken[lane] < self._per_lane)
-            taken[lane] += 1
-        return fits
-
-    def begin(self, lane: str) -> None:
-        """Take a place."""
-        self._under_way[lane] += 1
-
-    def end(self, lane: str) -> bool:
-        """Give a place back; tells whether the lane takes more just from now on."""
-        self._under_way[lane] -= 1
-        count = self._under_way[lane]
-        if not count:
-            del self._under_way[lane]
-        return count in {0, self._per_lane // 2}
+    created_at: datetime
+    payment_id: str | None = None  # None for a test event
 
 
 class Answered(Struct, frozen=True, tag=True):
@@ -100,6 +65,41 @@ class Unreachable(Struct, frozen=True, tag=True):
 
 
 AttemptOutcome = Answered | Unreachable
+
+
+class Timing(Struct, frozen=True, kw_only=True):
+    """How long the parts of an exchange took, in microseconds; None for what it did not get to or did not need."""
+
+    resolve_us: int | None = None
+    connect_us: int | None = None
+    tls_us: int | None = None
+    first_byte_us: int | None = None
+    total_us: int
+
+
+class Exchange(Struct, frozen=True):
+    """One exchange with a merchant's endpoint. `answer` is the beginning of its body, kept for the operator."""
+
+    outcome: AttemptOutcome
+    timing: Timing
+    answer: bytes = b""
+
+
+class Attempt(Struct, frozen=True, kw_only=True):
+    """An attempt that was made. `started_at` and `key_version` are of its signature."""
+
+    delivery: Delivery
+    started_at: datetime
+    key_version: int
+    exchange: Exchange
+
+
+class AttemptKind(StrEnum):
+    """How an attempt is kept: the merchant said yes, said something else, or said nothing."""
+
+    ACKNOWLEDGED = "ACKNOWLEDGED"
+    REFUSED = "REFUSED"
+    UNREACHABLE = "UNREACHABLE"
 
 
 class Acknowledged(Struct, frozen=True, tag=True):
@@ -123,6 +123,20 @@ Decision = Acknowledged | Again | Dead
 def is_acknowledged(outcome: AttemptOutcome) -> bool:
     """Any 2xx acknowledges, unless its body is JSON whose result.resultStatus is not S."""
     return isinstance(outcome, Answered) and outcome.status in _OK and outcome.refusal is None
+
+
+def kind_of(outcome: AttemptOutcome) -> AttemptKind:
+    """Return how an attempt with this outcome is kept."""
+    if isinstance(outcome, Unreachable):
+        return AttemptKind.UNREACHABLE
+    return AttemptKind.ACKNOWLEDGED if is_acknowledged(outcome) else AttemptKind.REFUSED
+
+
+def is_unwell(outcome: AttemptOutcome) -> bool:
+    """Tell whether the endpoint is in no state to take notifications: no answer, 429 or 5xx."""
+    if isinstance(outcome, Unreachable):
+        return True
+    return outcome.status == _TOO_MANY or outcome.status in _SERVER_ERRORS
 
 
 def reason_of(outcome: AttemptOutcome) -> str:
@@ -152,9 +166,9 @@ def after_attempt(
         if "duplicate" not in left:
             return Acknowledged()
         return Again(at=now, faults=tuple(fault for fault in left if fault != "duplicate"))
-    if delivery.attempt > len(schedule_s):
+    if delivery.step > len(schedule_s):
         return Dead()
-    step_s = schedule_s[delivery.attempt - 1]
+    step_s = schedule_s[delivery.step - 1]
     wait_s = step_s * (1 - JITTER + 2 * JITTER * chance)
     if (
         isinstance(outcome, Answered)

@@ -9,8 +9,10 @@
     ├── OutcomeOpen              nobody can say yet whether it was done
     │   ├── StoreUnavailable         the database is away: nothing was done
     │   └── OutcomeUnknown           the database went away meanwhile
-    └── AdministrationRefused    a merchant's or a key's state does not allow it
+    └── AdministrationRefused    a merchant's, a key's or an event's state does not allow it
         ├── MerchantNotFound
+        ├── EventNotFound
+        ├── SendingRefused
         ├── KeyNotFound
         ├── KeyRefused
         └── SettingRefused
@@ -28,7 +30,15 @@ class RequestRefused(Refusal):
 
 
 class FieldsIllegal(RequestRefused):
-    """One or more fields break a rule."""
+    """One or more fields break a rule.
+
+    The message is the merchant's own and may repeat what the request said. `logged` says which fields, and no
+    word of theirs.
+    """
+
+    def __init__(self, message: str, logged: str = "") -> None:
+        super().__init__(message)
+        self.logged = logged
 
 
 class PaymentNotFound(RequestRefused):
@@ -56,11 +66,19 @@ class OutcomeUnknown(OutcomeOpen):
 
 
 class AdministrationRefused(Refusal):
-    """The state of a merchant or a key does not allow it."""
+    """The state of a merchant, a key or an event does not allow it."""
 
 
 class MerchantNotFound(AdministrationRefused):
     """There is no such merchant in this deployment."""
+
+
+class EventNotFound(AdministrationRefused):
+    """There is no such event, or it is another merchant's."""
+
+
+class SendingRefused(AdministrationRefused):
+    """The event cannot be sent; the message says what is missing."""
 
 
 class KeyNotFound(AdministrationRefused):

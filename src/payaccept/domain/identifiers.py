@@ -7,6 +7,7 @@ paymentId and acquirementId of one payment differ only in their prefix.
 
 import os
 import re
+from datetime import datetime
 from typing import Final
 
 _TAIL: Final = re.compile(r"[0-9a-f]{36}", re.ASCII)
@@ -19,6 +20,16 @@ EVENT: Final = "evt_"
 def new(prefix: str, bucket: int, at_ms: int) -> str:
     """Make an identifier; `at_ms` is Unix time in milliseconds."""
     return f"{prefix}{at_ms:012x}{bucket:02x}{os.urandom(11).hex()}"
+
+
+def least(prefix: str, at: datetime) -> str:
+    """Return what no identifier made from this moment on is less than, and every one made before it is."""
+    return f"{prefix}{max(0, int(at.timestamp() * 1000)):012x}"
+
+
+def is_event(text: str) -> bool:
+    """Tell whether a text is written as an eventId."""
+    return text[:4] == EVENT and _TAIL.fullmatch(text[4:]) is not None
 
 
 def acquirement_of(payment_id: str) -> str:

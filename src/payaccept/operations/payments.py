@@ -8,11 +8,12 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Struct
 
+from payaccept import trace
 from payaccept.domain import identifiers
 from payaccept.domain import payment as life
 from payaccept.domain.errors import DuplicateRequest, OutcomeUnknown, PaymentFinal, PaymentNotFound
 from payaccept.domain.merchant import DuplicatePolicy, Environment, Merchant, bucket_for
-from payaccept.domain.payment import Declined, Paid, Payment, PaymentState, Pending, Standing
+from payaccept.domain.payment import Declined, Paid, Payment, PaymentState, Pending, Settlement, Standing
 from payaccept.operations.ports import PaymentStore, Wallet
 from payaccept.wire import messages as m
 from payaccept.wire import timestamps
@@ -43,16 +44,24 @@ class Rules(Struct, frozen=True, kw_only=True):
 class Payments:
     """The business verbs of payments.
 
-    `wake_worker` tells the worker, in whatever process it runs, that something may be due.
+    `wake_worker` tells the worker, in whatever process it runs, that something may be due. `on_settled` is
+    told of every payment that was made final here.
     """
 
     def __init__(
-        self, store: PaymentStore, wallet: Wallet, rules: Rules, *, wake_worker: Callable[[], None]
+        self,
+        store: PaymentStore,
+        wallet: Wallet,
+        rules: Rules,
+        *,
+        wake_worker: Callable[[], None],
+        on_settled: Callable[[Settlement], None] = lambda _: None,
     ) -> None:
         self._store = store
         self._wallet = wallet
         self._rules = rules
         self._wake_worker = wake_worker
+        self._on_settled = on_settled
         self._qr_prefix = f"https://{rules.web_host}/q/"
 
     async def create_qr_order(
@@ -158,6 +167,7 @@ class Payments:
             raise PaymentNotFound("there is no such payment")
         if request.payment_request_id not in {UNSET, standing.payment_request_id}:
             raise PaymentNotFound("paymentId and paymentRequestId name different payments")
+        trace.name_payment(standing.payment_id)
         return _encode(_inquiry_answer(standing))
 
     async def finish(
@@ -180,8 +190,11 @@ class Payments:
             answer=answer,
         )
         settled = await self._store.settle(settlement)
-        if settled and settlement.delivery is not None:
-            self._wake_worker()
+        if settled:
+            trace.name_payment(payment.payment_id, settlement.event_id)
+            self._on_settled(settlement)
+            if settlement.delivery is not None:
+                self._wake_worker()
         return settled
 
     async def play_customer(
@@ -208,7 +221,9 @@ class Payments:
 
     def _identify(self, merchant: Merchant, payment_request_id: str, now: datetime) -> tuple[str, int]:
         bucket = bucket_for(merchant.base_bucket, merchant.spread, payment_request_id)
-        return identifiers.new(identifiers.PAYMENT, bucket, int(now.timestamp() * 1000)), bucket
+        payment_id = identifiers.new(identifiers.PAYMENT, bucket, int(now.timestamp() * 1000))
+        trace.name_payment(payment_id)
+        return payment_id, bucket
 
     async def _create_order(
         self,
@@ -274,6 +289,7 @@ class Payments:
 
     async def _answer_duplicate(self, merchant: Merchant, payment: Payment, *, replay: bool = False) -> bytes:
         first = await self._find_first(payment)
+        trace.name_payment(first.payment_id)
         same_body = first.request_body == payment.request_body
         same = same_body and first.operation == payment.operation
         replay = replay or merchant.duplicates is DuplicatePolicy.REPLAY

@@ -1,10 +1,11 @@
 """What the operations need from the outside, each as small as its use."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from payaccept.domain.delivery import Claim, Decision, Delivery, Lanes
+from payaccept.domain.delivery import Attempt, Decision, Delivery
+from payaccept.domain.lanes import Ask, FailingLane
 from payaccept.domain.merchant import Credentials, Merchant, MerchantKey
 from payaccept.domain.payment import Payment, Settlement, Standing, WalletAnswer
 from payaccept.domain.provider_key import ProviderKey
@@ -52,15 +53,65 @@ class DuePayments(Protocol):
 class DeliveryStore(Protocol):
     """The worker's side of notifications."""
 
-    async def claim_due_deliveries(
-        self, now: datetime, lease_until: datetime, limit: int, lanes: Lanes
-    ) -> Claim:
-        """Lease deliveries whose time has come and whose lane has room, counting the attempt."""
+    async def list_due_lanes(
+        self, after: str, now: datetime, since: datetime | None, limit: int
+    ) -> list[str]:
+        """Return the lanes behind `after`, in order, in which something fell due between `since` and `now`."""
 
-    async def record_outcome(
-        self, delivery: Delivery, decision: Decision, *, status: int | None, reason: str, now: datetime
-    ) -> bool:
-        """Write what became of an attempt; False when the lease was lost meanwhile."""
+    async def claim_due_deliveries(
+        self,
+        asks: Sequence[Ask],
+        *,
+        now: datetime,
+        since: datetime,
+        lease: timedelta,
+        in_hand: Sequence[str],
+        at: datetime,
+    ) -> list[Delivery]:
+        """Lease what is due in some lanes, counting the attempt.
+
+        `since`: how far back to look where an ask does not say "far back". `in_hand`: events not to be leased,
+        whatever their leases say. `at` is only written down.
+        """
+
+    async def record_outcome(self, attempt: Attempt, decision: Decision, now: datetime) -> bool:
+        """Keep an attempt, and write what became of it; False when the lease was lost meanwhile."""
+
+    async def give_back(self, deliveries: Sequence[Delivery]) -> None:
+        """End leases as if they had not been taken, where they are still ours."""
+
+    async def pull_in(self, now: datetime, latest: datetime) -> int:
+        """Make due now what would be due after `latest`; returns how many there were."""
+
+    async def list_failing_lanes(self) -> list[FailingLane]:
+        """Return the destinations that are failing, those that failed last first."""
+
+    async def record_lanes(self, failing: Sequence[FailingLane], well: Sequence[str], now: datetime) -> None:
+        """Keep which destinations are failing, and forget those that answer again."""
+
+    async def delete_failing_lanes(self, before: datetime) -> None:
+        """Forget the destinations of which nothing has been kept since."""
+
+
+class Workers(Protocol):
+    """The worker processes, as one of them sees them."""
+
+    async def list_workers(self) -> tuple[int, frozenset[int]]:
+        """Return this worker's number, and those of all that live."""
+
+
+class Numbering(Protocol):
+    """Numbers of events."""
+
+    async def number_waiting(self, now: datetime) -> int:
+        """Number events that nobody has numbered yet; returns how many."""
+
+
+class Partitions(Protocol):
+    """Tables of a day each."""
+
+    async def maintain(self, now: datetime) -> None:
+        """Make those of the next days, and drop those that have been kept long enough."""
 
 
 class Wallet(Protocol):
@@ -122,12 +173,10 @@ class ProviderKeyStore(Protocol):
     async def list_provider_keys(self) -> list[ProviderKey]:
         """Return all keys by version."""
 
-    async def insert_provider_key(
-        self, public_key_pem: str, sealed_private_key: bytes, now: datetime, activates_at: datetime
-    ) -> ProviderKey:
-        """Store a key under the next version."""
+    async def change_provider_keys(
+        self, decide: Callable[[list[ProviderKey]], list[ProviderKey]]
+    ) -> list[ProviderKey]:
+        """Read the keys, decide, and write those that are new or changed, in one transaction; return all.
 
-    async def insert_first_provider_key(
-        self, public_key_pem: str, sealed_private_key: bytes, now: datetime
-    ) -> None:
-        """Store the first key, unless there is one already."""
+        What `decide` raises is raised, and nothing is written.
+        """

@@ -47,6 +47,7 @@ from payaccept.wire.messages import (
     RetailPayResponse,
     SettlementStrategy,
     Store,
+    TestNotification,
 )
 
 __all__ = [
@@ -81,6 +82,7 @@ __all__ = [
     "ServiceUnavailable",
     "SettlementStrategy",
     "Store",
+    "TestNotification",
     "WebhookKeys",
     "errors",
     "keys",

@@ -14,6 +14,8 @@ A notification is believed after these five steps, in this order (the protocol's
         notification = verify(body, request.headers, path=request.path, keys=keys)
     except NotificationRefused:
         return 401
+    if isinstance(notification, TestNotification):
+        return 200  # it has arrived and verified: that was the test, no payment is behind it
     # At least once, in no promised order: remember notification.event_id, and act on each event once.
 """
 
@@ -33,9 +35,16 @@ from payaccept.sdk.errors import (
 )
 from payaccept.sdk.webhook_keys import WebhookKeys
 from payaccept.wire import signing, strict_json, timestamps
-from payaccept.wire.messages import Notification
+from payaccept.wire.messages import TEST_EVENT, Notification, TestNotification
 
-__all__ = ["WINDOW_S", "NotificationRefused", "WebhookKeys", "verify"]
+__all__ = [
+    "WINDOW_S",
+    "Notification",
+    "NotificationRefused",
+    "TestNotification",
+    "WebhookKeys",
+    "verify",
+]
 
 WINDOW_S: Final = 600.0
 """The window the protocol suggests."""
@@ -49,8 +58,8 @@ def verify(
     keys: WebhookKeys,
     now: datetime | None = None,
     window_s: float = WINDOW_S,
-) -> Notification:
-    """Verify a notification as received, and return it.
+) -> Notification | TestNotification:
+    """Verify a notification as received, and return it: a payment's outcome, or a test that somebody sent.
 
     `body` is the raw body, byte for byte, before any JSON library saw it. `headers` are looked up without
     regard to case; a header given twice is refused. `path` is the path of the endpoint that the service
@@ -104,9 +113,12 @@ def _only(headers: list[tuple[str, str]], name: str) -> str:
     return values[0].strip(" \t")
 
 
-def _read(body: bytes) -> Notification:
+def _read(body: bytes) -> Notification | TestNotification:
     try:
-        return msgspec.convert(strict_json.load_object(body), Notification)
+        members = strict_json.load_object(body)
+        if members.get("eventType") == TEST_EVENT:
+            return msgspec.convert(members, TestNotification)
+        return msgspec.convert(members, Notification)
     except strict_json.JsonRefused as error:
         raise BodyMalformed(f"the body {error}") from None
     except msgspec.ValidationError as error:

@@ -1,9 +1,10 @@
 """The provider's public keys, by keyVersion: given, or fetched from where the service publishes them."""
 
+import re
 import threading
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import httpx
@@ -16,14 +17,29 @@ from payaccept.sdk.errors import CredentialsUnusable, KeysUnavailable
 REFETCH_S: Final = 60.0
 """An unknown keyVersion makes us look for new keys at most this often: anybody can send one."""
 MAX_AGE_S: Final = 3600.0
-"""Fetched keys are looked at again after this time, so that a withdrawn key goes out of use."""
-_FIRST_FETCH_AGAIN_S: Final = 5.0
+"""Fetched keys are looked at again after this time at the latest, so that a withdrawn key goes out of use."""
+MIN_AGE_S: Final = 5.0
+"""They are not looked at more often than this because of their age, whatever the service says."""
 _TIMEOUT_S: Final = 5.0
 _MAX_DOCUMENT_BYTES: Final = 256 * 1024
 _MAX_KEYS: Final = 1000
 _LOCAL_HOSTS: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
+_MAX_AGE: Final = re.compile(r"(?:^|[\s,])max-age=\"?(\d{1,9})(?=$|[\s,\"])", re.IGNORECASE)
+_NOT_KEPT: Final = re.compile(r"(?:^|[\s,])no-(?:cache|store)(?=$|[\s,])", re.IGNORECASE)
+
 _Keys = dict[int, RSAPublicKey]
+
+
+class _Copy(NamedTuple):
+    """What was fetched, and for how long it is good."""
+
+    keys: _Keys
+    fresh_s: float
+
+
+_Fetch = Callable[[bool], _Copy]
+"""Fetches the keys; told whether a cache on the way would do, or whether they are to be asked for anew."""
 
 
 class _PublishedKey(msgspec.Struct, rename="camel"):
@@ -34,18 +50,21 @@ class _PublishedKey(msgspec.Struct, rename="camel"):
 class WebhookKeys:
     """Public keys of the provider. Make one, share it among threads, keep it for the process's life."""
 
-    def __init__(self, known: Mapping[int, RSAPublicKey], fetch: Callable[[], _Keys] | None = None) -> None:
+    def __init__(self, known: Mapping[int, RSAPublicKey], fetch: _Fetch | None = None) -> None:
         self._keys: Mapping[int, RSAPublicKey] = dict(known)
         self._fetch = fetch
         self._lock = threading.Lock()
-        self._fetched_at_s: float | None = None
+        self._fresh_until_s: float | None = None
         self._tried_at_s: float | None = None
+        self._again_s = MIN_AGE_S
 
     @classmethod
     def from_url(cls, url: str, *, http: httpx.Client | None = None, allow_http: bool = False) -> Self:
         """Fetch the keys from `<service>/.well-known/payaccept/webhook-keys` when they are first needed.
 
-        They are kept for an hour; an unknown keyVersion has them fetched anew, at most once a minute. A
+        They are kept for as long as the service allows (`Cache-Control: max-age`), an hour at most; then a
+        key that is not published any more is not believed any more. An unknown keyVersion has them fetched
+        anew, at most once a minute. While they cannot be fetched, those that are known go on serving. A
         fetch blocks for at most about 5 s: in asyncio, call `verify` through `asyncio.to_thread`.
         Whoever can alter this document can forge webhooks, so plain http is for this machine only, unless
         `allow_http` says otherwise.
@@ -56,7 +75,7 @@ class WebhookKeys:
             raise ValueError(f"{url!r} is not an absolute URL")
         if parts.scheme == "http" and parts.hostname not in _LOCAL_HOSTS and not allow_http:
             raise ValueError(f"{url!r} is plain http: whoever can alter the keys can forge webhooks")
-        return cls({}, lambda: _download(url, http))
+        return cls({}, lambda anew: _download(url, http, anew=anew))
 
     @classmethod
     def from_json(cls, document: bytes) -> Self:
@@ -92,34 +111,42 @@ class WebhookKeys:
     def __repr__(self) -> str:
         return f"WebhookKeys(versions={sorted(self._keys)})"
 
-    def _refresh(self, fetch: Callable[[], _Keys], key_version: int, now_s: float) -> None:
+    def _refresh(self, fetch: _Fetch, key_version: int, now_s: float) -> None:
         """Fetch when there is a reason to, and when the last attempt lies long enough back."""
-        never = self._fetched_at_s is None
-        aged = not never and now_s - (self._fetched_at_s or 0.0) > MAX_AGE_S
-        if not (never or aged or key_version not in self._keys):
+        never = self._fresh_until_s is None
+        aged = self._fresh_until_s is not None and now_s >= self._fresh_until_s
+        unknown = key_version not in self._keys
+        if not (never or aged or unknown):
             return
-        pause_s = _FIRST_FETCH_AGAIN_S if never else REFETCH_S
+        pause_s = self._again_s if never or aged else REFETCH_S
         if self._tried_at_s is not None and now_s - self._tried_at_s < pause_s:
             if never:
                 raise KeysUnavailable("the provider's keys could not be fetched a moment ago")
             return
         self._tried_at_s = now_s
         try:
-            self._keys = fetch()
+            copy = fetch(unknown and not never)
         except KeysUnavailable:
             # An old copy goes on serving; what it lacks cannot be judged now.
-            if key_version not in self._keys:
+            self._again_s = MIN_AGE_S if never else REFETCH_S
+            if unknown:
                 raise
         else:
-            self._fetched_at_s = now_s
+            self._keys = copy.keys
+            self._again_s = MIN_AGE_S
+            self._fresh_until_s = now_s + min(max(copy.fresh_s, MIN_AGE_S), MAX_AGE_S)
 
 
-def _download(url: str, http: httpx.Client | None) -> _Keys:
+def _download(url: str, http: httpx.Client | None, *, anew: bool) -> _Copy:
     client = httpx.Client() if http is None else http
     give_up_at_s = monotonic() + _TIMEOUT_S
     document = b""
+    # A cache on the way may hold a copy of before the key that we look for.
+    headers = {"Cache-Control": "no-cache"} if anew else {}
     try:
-        with client.stream("GET", url, timeout=_TIMEOUT_S, follow_redirects=False) as response:
+        with client.stream(
+            "GET", url, headers=headers, timeout=_TIMEOUT_S, follow_redirects=False
+        ) as response:
             for piece in response.iter_bytes():
                 document += piece
                 if len(document) > _MAX_DOCUMENT_BYTES or monotonic() > give_up_at_s:
@@ -131,7 +158,19 @@ def _download(url: str, http: httpx.Client | None) -> _Keys:
             client.close()
     if response.status_code != httpx.codes.OK:
         raise KeysUnavailable(f"{url} answers HTTP {response.status_code}")
-    return _read(document)
+    return _Copy(_read(document), _fresh_s(response.headers))
+
+
+def _fresh_s(headers: httpx.Headers) -> float:
+    """Return for how long a copy may be kept: its max-age, less the age it had in a cache on the way (RFC 9111)."""
+    control = headers.get("Cache-Control", "")
+    if _NOT_KEPT.search(control):
+        return 0.0
+    found = _MAX_AGE.search(control)
+    if found is None:
+        return MAX_AGE_S
+    age = headers.get("Age", "")
+    return float(found[1]) - (float(age) if age.isdecimal() and len(age) < 10 else 0.0)  # noqa: PLR2004
 
 
 def _read(document: bytes) -> _Keys:

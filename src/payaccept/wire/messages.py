@@ -4,7 +4,7 @@ The bounds stand here once: `fields.read` enforces them, the OpenAPI description
 Required fields are those without a default. Unknown members are ignored.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -277,6 +277,23 @@ class Notification(Message, frozen=True):
     payment_amount: Amount
     result: Result
     merchant_data: MerchantData | UnsetType = UNSET
+
+
+TestEventType = Literal["webhook.test"]
+TEST_EVENT: Final[TestEventType] = "webhook.test"
+
+
+class TestNotification(Message, frozen=True):
+    """The body of a test webhook: that webhooks arrive and verify, and nothing of any payment."""
+
+    __test__: ClassVar[bool] = False  # pytest takes a class of such a name for tests, in merchants' tests too
+
+    event_id: str
+    event_type: TestEventType
+    create_time: DateTime
+    environment: Literal["sandbox", "production"]
+    client_id: str
+    test: Annotated[bool, Meta(description="Always true: nothing was paid.")]
 
 
 Operation = Literal["createQROrder", "retailPay", "linkPayCreate"]

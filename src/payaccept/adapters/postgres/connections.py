@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 
 from payaccept.adapters.postgres import columns
+from payaccept.adapters.postgres.tallies import CONNECTIONS
 from payaccept.domain.errors import OutcomeUnknown, Refusal, StoreUnavailable
 
 CONNECT_TIMEOUT_S: Final = 2
@@ -81,6 +82,7 @@ class Line:
         options = _HOT_OPTIONS + (_PLAN_ONCE if plan_once else _PLAN_EACH) if hot else ""
         if not durable:  # for what may be lost in a crash: never for money
             options += " -c synchronous_commit=off"
+        self.name = name
         self._conninfo = conninfo(database_url, application=name, options=options)
         self._connection: AsyncConnection[TupleRow] | None = None
         self._failed_at = float("-inf")
@@ -100,15 +102,19 @@ class Line:
             connection = await AsyncConnection.connect(self._conninfo, autocommit=True, prepare_threshold=0)
         except psycopg.Error as error:
             self._failed_at = time.monotonic()
+            CONNECTIONS.failed += 1
             raise StoreUnavailable("the database is away") from error
         columns.register(connection)
         self._connection = connection
+        CONNECTIONS.opened += 1
+        CONNECTIONS.open += 1
         return connection
 
     async def drop(self) -> None:
         """Close the connection; the next caller gets a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
+            CONNECTIONS.open -= 1
             with contextlib.suppress(Exception):
                 await connection.close()
 

@@ -1,8 +1,8 @@
 """Group commit: concurrent calls of one store method, gathered and sent as one statement.
 
-There is no timer. A lone call goes out at once; calls that arrive while every connection is busy are
-sent together by the first that comes free. Every caller gets its own outcome: one bad row never fails
-its neighbours, and when the connection breaks the callers hear "unknown", never a false success.
+There is no timer, but where nobody waits for the outcome. A lone call goes out at once; calls that arrive while
+every connection is busy are sent together by the first that comes free. Every caller gets its own outcome: one
+bad row never fails its neighbours, and when the connection breaks the callers hear "unknown", never a false success.
 
 Calls are routed in *lanes*. On one PostgreSQL there is one lane; on one sharded by bucket there is a
 lane for each bucket, so that every batch goes to one shard. That is a function given here, not other code.
@@ -11,6 +11,7 @@ lane for each bucket, so that every batch goes to one shard. That is a function 
 import asyncio
 import contextlib
 import logging
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
@@ -19,6 +20,7 @@ import psycopg
 from psycopg import AsyncConnection
 
 from payaccept.adapters.postgres.connections import STATEMENT_TIMEOUT_S, Line, is_data_error, meaning_of
+from payaccept.adapters.postgres.tallies import batches_of
 from payaccept.domain.errors import OutcomeOpen, OutcomeUnknown, StoreUnavailable
 
 I = TypeVar("I")  # noqa: E741 - the item
@@ -46,7 +48,8 @@ class GroupCommit(Generic[I, O]):
     """One store method, its queue and its connections.
 
     `execute` does a batch in one transaction and returns the outcomes in the order of the items (an
-    Exception in its place is raised to that caller); what it raises, it raises for the whole batch.
+    Exception in its place is raised to that caller); what it raises, it raises for the whole batch. `gather_s` is
+    how long a call waits for company, where a batch's price matters and nobody is kept waiting by it.
     """
 
     def __init__(
@@ -57,14 +60,18 @@ class GroupCommit(Generic[I, O]):
         bucket_of: Callable[[I], int],
         routing: Routing = one_lane,
         max_batch: int = 256,
+        gather_s: float = 0.0,
     ) -> None:
         self._execute = execute
         self._lines = lines
         self._bucket_of = bucket_of
         self._routing = routing
         self._max_batch = max_batch
+        self._gather_s = gather_s
         self._lanes: dict[int, deque[tuple[I, asyncio.Future[O]]]] = {}
         self._waiting = 0
+        # A line is named for its process and its method: "api-create".
+        self._tally = batches_of(lines[0].name.partition("-")[2] if lines else "")
         self._idle: deque[asyncio.Future[None]] = deque()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -79,6 +86,7 @@ class GroupCommit(Generic[I, O]):
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for lane in self._lanes.values():
             _refuse(list(lane), StoreUnavailable("the service is stopping"))
+            self._tally.waiting -= len(lane)
         self._lanes.clear()
         for line in self._lines:
             await line.drop()
@@ -97,6 +105,7 @@ class GroupCommit(Generic[I, O]):
             self._lanes[lane] = queue = deque()
         queue.append((item, future))
         self._waiting += 1
+        self._tally.waiting += 1
         if self._idle:
             wake = self._idle.popleft()
             if not wake.done():
@@ -110,6 +119,8 @@ class GroupCommit(Generic[I, O]):
                 wake = loop.create_future()
                 self._idle.append(wake)
                 await wake
+            if self._gather_s and self._waiting < self._max_batch:
+                await asyncio.sleep(self._gather_s)
             batch = self._take()
             if not batch:
                 continue
@@ -124,12 +135,15 @@ class GroupCommit(Generic[I, O]):
 
     def _take(self) -> list[tuple[I, asyncio.Future[O]]]:
         """Take a batch of the lane that has waited longest; its rest goes behind the others."""
-        lane = next(iter(self._lanes))
+        lane = next(iter(self._lanes), None)
+        if lane is None:  # another connection was faster
+            return []
         queue = self._lanes.pop(lane)
         batch: list[tuple[I, asyncio.Future[O]]] = []
         while queue and len(batch) < self._max_batch:
             item, future = queue.popleft()
             self._waiting -= 1
+            self._tally.waiting -= 1
             if not future.done():  # its caller has given up: nothing was sent, nothing is done
                 batch.append((item, future))
         if queue:
@@ -142,6 +156,7 @@ class GroupCommit(Generic[I, O]):
         except StoreUnavailable as away:
             _refuse(batch, away)
             return
+        begun = time.perf_counter()
         try:
             async with asyncio.timeout(STATEMENT_TIMEOUT_S + 1):
                 outcomes = await self._execute(connection, [item for item, _ in batch])
@@ -159,6 +174,8 @@ class GroupCommit(Generic[I, O]):
                     future.set_exception(outcome)
                 else:
                     future.set_result(outcome)
+        finally:
+            self._tally.count(len(batch), time.perf_counter() - begun)
 
     async def _run_failed(
         self,

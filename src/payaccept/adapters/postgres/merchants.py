@@ -140,29 +140,24 @@ class PostgresMerchants:
         async with self._line.connection() as connection:
             return await _list_provider_keys(connection)
 
-    async def insert_provider_key(
-        self, public_key_pem: str, sealed_private_key: bytes, now: datetime, activates_at: datetime
-    ) -> ProviderKey:
-        """Store a key under the next version. Raises: KeyRefused while another waits to become active."""
-        async with self._change() as (connection, _):
-            keys = await _list_provider_keys(connection)
-            waiting = [key for key in keys if key.activates_at > now]
-            if waiting:
-                raise KeyRefused(
-                    f"keyVersion {waiting[0].key_version} is published and signs from"
-                    f" {waiting[0].activates_at.isoformat(timespec='seconds')} on: one rotation at a time"
-                )
-            return await _insert_provider_key(
-                connection, keys, public_key_pem, sealed_private_key, now, activates_at
-            )
+    async def change_provider_keys(
+        self, decide: Callable[[list[ProviderKey]], list[ProviderKey]]
+    ) -> list[ProviderKey]:
+        """Read the keys, decide, and write those that are new or changed, in one transaction.
 
-    async def insert_first_provider_key(
-        self, public_key_pem: str, sealed_private_key: bytes, now: datetime
-    ) -> None:
-        """Store the first key, unless there is one already."""
+        Returns: all of them, by version. Raises: what `decide` raises, and nothing is written.
+        """
         async with self._change() as (connection, _):
-            if not await _list_provider_keys(connection):
-                await _insert_provider_key(connection, [], public_key_pem, sealed_private_key, now, now)
+            stored = {key.key_version: key for key in await _list_provider_keys(connection)}
+            keys = decide(list(stored.values()))
+            for key in keys:
+                before = stored.get(key.key_version)
+                if key != before:
+                    statement = "insert_provider_key" if before is None else "update_provider_key"
+                    await connection.execute(
+                        _PROVIDER_SQL[statement], {name: getattr(key, name) for name in key.__struct_fields__}
+                    )
+        return sorted(keys, key=lambda key: key.key_version)
 
 
 def _members(merchant: Merchant, version: int) -> dict[str, Any]:
@@ -208,25 +203,3 @@ async def _list_provider_keys(connection: Connection) -> list[ProviderKey]:
     cursor = await connection.execute(_PROVIDER_SQL["select_provider_keys"])
     rows = await cursor.fetchall()
     return [ProviderKey(**dict(zip(ProviderKey.__struct_fields__, row, strict=True))) for row in rows]
-
-
-async def _insert_provider_key(
-    connection: Connection,
-    keys: list[ProviderKey],
-    public_key_pem: str,
-    sealed_private_key: bytes,
-    now: datetime,
-    activates_at: datetime,
-) -> ProviderKey:
-    key = ProviderKey(
-        key_version=max((key.key_version for key in keys), default=0) + 1,
-        public_key_pem=public_key_pem,
-        sealed_private_key=sealed_private_key,
-        created_at=now,
-        activates_at=activates_at,
-    )
-    await connection.execute(
-        _PROVIDER_SQL["insert_provider_key"],
-        {name: getattr(key, name) for name in key.__struct_fields__},
-    )
-    return key

@@ -189,9 +189,12 @@ async def _settle(connection: Connection, settlements: list[Settlement]) -> list
                 "client_id": client_id,
                 "payment_id": payment_id,
                 "event_type": Texts([s.event_type for s in settlements]),
-                "body": Blobs([s.event_body for s in settlements]),
                 "created_at": final_at,
             },
+        )
+        await connection.execute(
+            _SQL["insert_payloads_of_events"],
+            {**placed, "event_id": event_id, "body": Blobs([s.event_body for s in settlements])},
         )
         if sent:
             await connection.execute(

@@ -68,7 +68,7 @@ JOIN unnest(%(bucket)b, %(payment_id)b) AS u (bucket, payment_id)
 WHERE u.bucket = ANY(%(buckets)b);
 
 -- name: update_payments_final
--- First of the three statements that settle: only a payment still PROCESSING takes its event's id.
+-- First of the four statements that settle: only a payment still PROCESSING takes its event's id.
 -- Said by the missing event, which a CHECK ties to the state: naming the state would offer the planner the
 -- partial index of due payments, and with it all of a bucket's rows for each row of the batch.
 UPDATE payments AS p
@@ -83,20 +83,29 @@ RETURNING p.event_id;
 
 -- name: insert_events_of_settled
 -- Second: the event of each payment that the first statement settled, known by the id it took.
-INSERT INTO events (bucket, event_id, client_id, payment_id, event_type, body, created_at)
-SELECT u.bucket, u.event_id, u.client_id, u.payment_id, u.event_type, u.body, u.created_at
+INSERT INTO events (bucket, event_id, client_id, payment_id, event_type, created_at)
+SELECT u.bucket, u.event_id, u.client_id, u.payment_id, u.event_type, u.created_at
 FROM payments AS p
 JOIN unnest(
-    %(bucket)b, %(event_id)b, %(client_id)b, %(payment_id)b, %(event_type)b, %(body)b, %(created_at)b
-) AS u (bucket, event_id, client_id, payment_id, event_type, body, created_at)
+    %(bucket)b, %(event_id)b, %(client_id)b, %(payment_id)b, %(event_type)b, %(created_at)b
+) AS u (bucket, event_id, client_id, payment_id, event_type, created_at)
     ON p.bucket = u.bucket AND p.payment_id = u.payment_id AND p.event_id = u.event_id
 WHERE u.bucket = ANY(%(buckets)b);
 
+-- name: insert_payloads_of_events
+-- Third: the bytes to be notified, of each event that the second statement wrote.
+INSERT INTO payloads (bucket, event_id, body)
+SELECT u.bucket, u.event_id, u.body
+FROM events AS e
+JOIN unnest(%(bucket)b, %(event_id)b, %(body)b) AS u (bucket, event_id, body)
+    ON e.bucket = u.bucket AND e.event_id = u.event_id
+WHERE u.bucket = ANY(%(buckets)b);
+
 -- name: insert_deliveries_of_events
--- Third: where there is a destination, the delivery of each event that the second statement wrote.
+-- Fourth: where there is a destination, the delivery of each event that the second statement wrote.
 INSERT INTO deliveries (bucket, event_id, client_id, url, lane, state, next_at, faults, created_at)
 SELECT
-    u.bucket, u.event_id, u.client_id, u.url, u.lane, 'DUE', u.next_at,
+    u.bucket, u.event_id, u.client_id, u.url, u.lane, 'PENDING', u.next_at,
     coalesce(string_to_array(nullif(u.faults, ''), ','), '{}'), u.created_at
 FROM events AS e
 JOIN unnest(
