@@ -1,11 +1,11 @@
 """Measure the service in one run, on this machine, and print a table.
 
-    python -m bench [--seconds 5] [--lives 6000]
+    python -m bench [--seconds 5] [--lives 6000] [--full]
 
 Creates and inquiries are driven by wrk over 64 connections with requests signed beforehand; pgbench does the
 bare one-row insert into the same table before and after each of three rounds of creates, and the mean of both
 is what that round is compared with: a machine's speed changes while one looks. Payments that live their whole
-life are timed from the first request to the last acknowledgement.
+life are timed from the first request to the last acknowledgement. Then come the webhooks: see bench.webhooks.
 """
 
 import argparse
@@ -13,17 +13,16 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final, NamedTuple
 
-from rich.console import Console
-from rich.table import Table
-
-from bench import merchant, service
+from bench import merchant, service, usage, webhooks
 from bench.merchant import Work
+from bench.receiver import receiving
+from bench.report import Report, say
 from bench.service import Service
 from payaccept.adapters.postgres.embedded import program
 
@@ -70,6 +69,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seconds", type=int, default=5, help="how long each of the loads lasts")
     parser.add_argument("--lives", type=int, default=6000, help="payments that live their whole life")
+    parser.add_argument(
+        "--full", action="store_true", help="webhooks for as long as their goals say: half an hour"
+    )
     arguments = parser.parse_args()
     if shutil.which("wrk") is None:
         print(
@@ -77,56 +79,43 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    directory = Path(tempfile.mkdtemp(prefix="payaccept-bench-"))
-    try:
-        with service.database(directory) as running:
-            return _measure(running, arguments.seconds, arguments.lives)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    service.end_in_order()
+    report = Report()
+    with service.fresh() as running:
+        _measure_payments(report, running, arguments.seconds, arguments.lives)
+    webhooks.measure_all(report, full=arguments.full)
+    return report.show()
 
 
-def _measure(running: Service, seconds: int, lives: int) -> int:
-    table = Table("measure", "result", "goal", "reached", title=f"payaccept on {os.cpu_count()} cores")
-    failed = 0
-
-    def row(name: str, result: str, goal: str = "", *, reached: bool | None = None) -> None:
-        nonlocal failed
-        failed += reached is False
-        table.add_row(name, result, goal, {True: "yes", False: "NO", None: ""}[reached])
-
+def _measure_payments(report: Report, running: Service, seconds: int, lives: int) -> None:
     port = service.free_port()
     with service.api(running, port) as pid:
         rounds, inquiries = _creates_and_inquiries(running, port, seconds)
-        api_mib = service.resident_mib(pid)
+        api_mib = usage.resident_mib(pid)
     for number, it in enumerate(rounds, 1):
-        row(
+        report.row(
             f"createQROrder, round {number}",
             f"{it.creates.per_second:,.0f}/s = {it.share:.2f} of {it.bare:,.0f}/s",
         )
-        row("  latency", _latency(it.creates))
+        report.row("  latency", _latency(it.creates))
     share = median(it.share for it in rounds)
-    row("createQROrder, of pgbench", f"{share:.2f}, the median round", f">= {CREATE_SHARE}",
+    report.row("createQROrder, of pgbench", f"{share:.2f}, the median round", f">= {CREATE_SHARE}",
         reached=share >= CREATE_SHARE)  # fmt: skip
     created = rounds[-1].creates.per_second
-    row("inquiryPayment, signed", f"{inquiries.per_second:,.0f}/s", ">= creates",
+    report.row("inquiryPayment, signed", f"{inquiries.per_second:,.0f}/s", ">= creates",
         reached=inquiries.per_second >= created)  # fmt: skip
-    row("  latency", _latency(inquiries))
+    report.row("  latency", _latency(inquiries))
     signatures = merchant.signatures_per_second(running.merchant.private_pem)
     lived, worker_mib = _lives(running, lives)
     again = merchant.signatures_per_second(running.merchant.private_pem)
     bound = (signatures + again) / 2
-    row("RSA-2048 signatures, one core", f"{bound:,.0f}/s")
-    row("whole lives, to the last webhook", f"{lived:,.0f}/s = {lived / bound:.2f} of signatures",
+    report.row("RSA-2048 signatures, one core", f"{bound:,.0f}/s")
+    report.row("whole lives, to the last webhook", f"{lived:,.0f}/s = {lived / bound:.2f} of signatures",
         f">= {LIFE_SHARE}", reached=lived / bound >= LIFE_SHARE)  # fmt: skip
-    row("API worker, resident", f"{api_mib:.0f} MiB", f"< {API_MIB:.0f} MiB", reached=api_mib < API_MIB)
-    row(
-        "worker, resident",
-        f"{worker_mib:.0f} MiB",
-        f"< {WORKER_MIB:.0f} MiB",
-        reached=worker_mib < WORKER_MIB,
-    )
-    Console().print(table)
-    return 1 if failed else 0
+    report.row("API worker, resident", f"{api_mib:.0f} MiB", f"< {API_MIB:.0f} MiB",
+        reached=api_mib < API_MIB)  # fmt: skip
+    report.row("worker, resident", f"{worker_mib:.0f} MiB", f"< {WORKER_MIB:.0f} MiB",
+        reached=worker_mib < WORKER_MIB)  # fmt: skip
 
 
 def _latency(driven: Driven) -> str:
@@ -140,22 +129,23 @@ def _creates_and_inquiries(running: Service, port: int, seconds: int) -> tuple[l
     for number in range(ROUNDS):
         names = [f"bench-{number}-{each:06d}" for each in range(EXPECTED_PER_S * seconds)]
         _sign(running, port, "createQROrder", [merchant.qr_order(name) for name in names], requests)
-        _say("creating")
+        say("creating")
         creates = _wrk(requests, port, seconds)
         after = _pgbench(running, seconds)
         rounds.append(Round(creates, (before + after) / 2))
         before = after
     asked = names[1 : min(INQUIRED, creates.good // 2)]  # wrk takes the first for a rehearsal
     _sign(running, port, "inquiryPayment", [merchant.inquiry(name) for name in asked], requests)
-    _say("inquiring")
+    say("inquiring")
     inquiries = _wrk(requests, port, seconds, loops=True)
     requests.unlink()
     return rounds, inquiries
 
 
 def _sign(running: Service, port: int, operation: str, bodies: list[bytes], requests: Path) -> None:
-    _say(f"signing {len(bodies):,} requests")
-    merchant.sign_all(Work(running.merchant, f"127.0.0.1:{port}", operation, bodies), requests)
+    say(f"signing {len(bodies):,} requests")
+    work = Work([running.merchant], f"127.0.0.1:{port}", operation, bodies, datetime.now(UTC))
+    merchant.sign_all(work, requests)
 
 
 def _wrk(requests: Path, port: int, seconds: int, *, loops: bool = False) -> Driven:
@@ -178,12 +168,12 @@ def _wrk(requests: Path, port: int, seconds: int, *, loops: bool = False) -> Dri
     line = next(line for line in ran.stdout.splitlines() if line.startswith("BENCH "))
     good, bad, duration_us, p50_us, p99_us = (int(word) for word in line.split()[1:6])
     if bad:
-        _say(f"{bad} answers were not 200, the first: {line.split(maxsplit=7)[7:]}")
+        say(f"{bad} answers were not 200, the first: {line.split(maxsplit=7)[7:]}")
     return Driven(good, bad, duration_us / 1e6, p50_us / 1e3, p99_us / 1e3)
 
 
 def _pgbench(running: Service, seconds: int) -> float:
-    _say("pgbench")
+    say("pgbench")
     ran = subprocess.run(
         [
             str(program("pgbench")), "-n", "-M", "prepared", f"-c{CONNECTIONS}", "-j2", f"-T{seconds}",
@@ -199,60 +189,31 @@ def _pgbench(running: Service, seconds: int) -> float:
 
 def _lives(running: Service, lives: int) -> tuple[float, float]:
     """Return whole lives per second, and the worker's resident memory after them in MiB."""
-    port, receiver_port = service.free_port(), service.free_port()
-    url = f"http://127.0.0.1:{receiver_port}/webhooks"
-    bodies = [merchant.qr_order(f"life-{number:06d}", url) for number in range(lives + 1)]
-    requests = running.directory / "requests"
-    _sign(running, port, "createQROrder", bodies, requests)
-    receiver = subprocess.Popen(
-        [sys.executable, "-m", "bench.receiver", str(receiver_port)], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        with (
-            service.api(running, port, settle_delay_s=0.0),
-            service.worker(running, settle_delay_s=0.0) as worker_pid,
-        ):
-            time.sleep(2)
-            _say("living")
-            started = time.time()
-            load = subprocess.Popen(
-                [
-                    "wrk",
-                    "-t1",
-                    f"-c{CONNECTIONS}",
-                    "-d60s",
-                    "-s",
-                    str(HERE / "requests.lua"),
-                    f"http://127.0.0.1:{port}",
-                ],
-                env={**os.environ, "PAYACCEPT_BENCH_REQUESTS": str(requests)},
-                stdout=subprocess.DEVNULL,
-            )
-            try:
-                last_at = _last_acknowledgement(receiver, lives)
-                return lives / (last_at - started), service.resident_mib(worker_pid)
-            finally:
-                load.terminate()
-                load.wait()
-    finally:
-        receiver.terminate()
-        receiver.wait()
-
-
-def _last_acknowledgement(receiver: "subprocess.Popen[str]", lives: int) -> float:
-    deadline = time.time() + 60
-    count, last_at = 0, 0.0
-    for line in receiver.stdout or ():
-        count, last_at = int(line.split()[0]), float(line.split()[1])
-        if count >= lives:
-            return last_at
-        if time.time() > deadline:
-            break
-    raise RuntimeError(f"only {count} of {lives} events arrived within a minute")
-
-
-def _say(text: str) -> None:
-    print(f"… {text}", file=sys.stderr, flush=True)
+    port = service.free_port()
+    with (
+        receiving() as receiver,
+        service.api(running, port, settle_delay_s=0.0),
+        service.worker(running, settle_delay_s=0.0) as worker_pid,
+    ):
+        url = f"http://127.0.0.1:{receiver.ports.good}/webhooks"
+        bodies = [merchant.qr_order(f"life-{number:06d}", url) for number in range(lives + 1)]
+        requests = running.directory / "requests"
+        _sign(running, port, "createQROrder", bodies, requests)
+        time.sleep(2)
+        say("living")
+        started = time.time()
+        load = subprocess.Popen(
+            ["wrk", "-t1", f"-c{CONNECTIONS}", "-d60s", "-s", str(HERE / "requests.lua"),
+             f"http://127.0.0.1:{port}"],
+            env={**os.environ, "PAYACCEPT_BENCH_REQUESTS": str(requests)},
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            last_at = receiver.wait_for(lives, 60).last_at
+            return lives / (last_at - started), usage.resident_mib(worker_pid)
+        finally:
+            load.terminate()
+            load.wait()
 
 
 if __name__ == "__main__":

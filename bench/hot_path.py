@@ -8,13 +8,10 @@ takes beyond their sum is the HTTP server's and the event loop's.
 """
 
 import asyncio
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -130,12 +127,8 @@ async def _group_commit(running: service.Service, verbs: Any, owner: Any, reques
 
 def main() -> int:
     """Print the table."""
-    directory = Path(tempfile.mkdtemp(prefix="payaccept-bench-"))
-    try:
-        with service.database(directory) as running:
-            Console().print(asyncio.run(_measure(running)))
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    with service.fresh() as running:
+        Console().print(asyncio.run(_measure(running)))
     return 0
 
 

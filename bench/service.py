@@ -2,10 +2,12 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -16,12 +18,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from bench import usage
 from bench.merchant import Merchant
 from payaccept.adapters.postgres.embedded import EmbeddedPostgres
 from payaccept.adapters.vault import make_master_key
 from payaccept.cli.processes import prepare_database
 from payaccept.config import Settings
-from payaccept.operations.merchants import Changes
+from payaccept.operations.merchants import Changes, Merchants
 from payaccept.sdk import keys
 from payaccept.wiring import Administration
 
@@ -34,6 +37,7 @@ class Service(NamedTuple):
     directory: Path
     settings: Settings
     merchant: Merchant
+    postgres_pid: int
 
 
 def free_port() -> int:
@@ -42,6 +46,22 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def end_in_order() -> None:
+    """Have SIGTERM end this process with all that it has started, and its directories."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+@contextmanager
+def fresh() -> Iterator[Service]:
+    """Run `database` in a directory that is removed afterwards."""
+    directory = Path(tempfile.mkdtemp(prefix="payaccept-bench-"))
+    try:
+        with database(directory) as running:
+            yield running
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager
@@ -59,17 +79,27 @@ def database(directory: Path) -> Iterator[Service]:
             order_expiry_s=7200,
         )
         prepare_database(settings)
-        yield Service(directory, settings, asyncio.run(_make_merchant(settings)))
+        [merchant] = make_merchants(settings, 1)
+        assert postgres.process is not None
+        yield Service(directory, settings, merchant, postgres.process.pid)
 
 
-async def _make_merchant(settings: Settings) -> Merchant:
+def make_merchants(settings: Settings, count: int) -> list[Merchant]:
+    """Make merchants without a rate limit."""
+
+    async def make() -> list[Merchant]:
+        async with Administration(settings) as administration:
+            return [await _make_merchant(administration.merchants) for _ in range(count)]
+
+    return asyncio.run(make())
+
+
+async def _make_merchant(merchants: Merchants) -> Merchant:
     pair = keys.generate()
     now = datetime.now(UTC)
-    async with Administration(settings) as administration:
-        merchants = administration.merchants
-        merchant = await merchants.create("Benchmark", now)
-        await merchants.add_key(merchant.client_id, pair.public_pem, now)
-        await merchants.change(merchant.client_id, Changes(rate_limit=None), now)
+    merchant = await merchants.create("Benchmark", now)
+    await merchants.add_key(merchant.client_id, pair.public_pem, now)
+    await merchants.change(merchant.client_id, Changes(rate_limit=None), now)
     return Merchant(merchant.client_id, pair.private_pem)
 
 
@@ -83,7 +113,7 @@ def api(service: Service, port: int, **settings: object) -> Iterator[int]:
             if time.monotonic() > deadline or process.poll() is not None:
                 raise RuntimeError((service.directory / "api.log").read_text()[-2000:])
             time.sleep(0.05)
-        yield _children(process.pid)[-1]
+        yield usage.children(process.pid)[-1]
 
 
 @contextmanager
@@ -107,6 +137,9 @@ def _process(
         )
     try:
         yield process
+    except Exception:
+        print((service.directory / log).read_text()[-2000:], file=sys.stderr)
+        raise
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
@@ -118,18 +151,3 @@ def _answers(url: str) -> bool:
             return bool(answer.status == 200)
     except OSError:
         return False
-
-
-def _children(pid: int) -> list[int]:
-    listed = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False
-    )
-    return [int(child) for child in listed.stdout.split()]
-
-
-def resident_mib(pid: int) -> float:
-    """Return a process's resident memory."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError(f"process {pid} has no resident memory")
