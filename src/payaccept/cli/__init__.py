@@ -39,6 +39,7 @@ _SERVICE_COMMANDS: Final = {
     "provider-key": _Entry("payaccept.cli.provider_keys:app", "List and rotate the keys that sign webhooks."),
     "wallet": _Entry("payaccept.cli.wallet:app", "Play the customer of the simulated wallet."),
     "api": _Entry("payaccept.cli.processes:api", "Run the API process."),
+    "portal": _Entry("payaccept.cli.processes:portal", "Run the process of the web pages."),
     "worker": _Entry("payaccept.cli.processes:worker", "Run the worker process."),
     "migrate": _Entry("payaccept.cli.processes:migrate", "Bring the database to this version."),
 }

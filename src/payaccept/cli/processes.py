@@ -1,4 +1,4 @@
-"""`payaccept api`, `worker` and `migrate`: the service's processes, on any PostgreSQL."""
+"""`payaccept api`, `portal`, `worker` and `migrate`: the service's processes, on any PostgreSQL."""
 
 import asyncio
 import contextlib
@@ -50,16 +50,38 @@ def api(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Run the signed API until SIGTERM; requests in flight are finished."""
+    _serve("api", "payaccept.wiring:api_kernel", Interfaces.RSGI, host, port, workers, database_url)
+
+
+def portal(
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = 8081,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that serve pages.")] = 1,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Run the web pages until SIGTERM; requests in flight are finished."""
+    _serve("portal", "payaccept.portal_wiring:portal_app", Interfaces.ASGI, host, port, workers, database_url)
+
+
+def _serve(
+    process: str,
+    factory: str,
+    interface: Interfaces,
+    host: str,
+    port: int,
+    workers: int,
+    database_url: str | None,
+) -> None:
     settings = _settings(database_url)
     _check_database(settings)
     os.environ.update(settings.to_environ())  # for the processes that serve
-    logs.configure("api")
+    logs.configure(process)
     server: Any = Server(
-        "payaccept.wiring:api_kernel",
+        factory,
         factory=True,
         address=host,
         port=port,
-        interface=Interfaces.RSGI,
+        interface=interface,
         loop=Loops.uvloop,
         http=HTTPModes.http1,
         workers=workers,

@@ -46,7 +46,7 @@ DEMO_KEY: Final = "demo-merchant-key.pem"
 _TOLD: Final = frozenset({Event.EXITED, Event.RESTARTING, Event.FAILED, Event.KILLED})
 
 
-def _sandbox_defaults(host: str, portal_port: int) -> Settings:
+def _sandbox_defaults(host: str, portal_port: int, api_port: int = 8080) -> Settings:
     """A local sandbox takes notifications on this very machine, and its callers are not strangers."""
     return Settings(
         allow_http=True,
@@ -54,6 +54,7 @@ def _sandbox_defaults(host: str, portal_port: int) -> Settings:
         failure_limit=60_000,
         provider_key_lead_s=SANDBOX_KEY_LEAD_S,
         web_base_url=f"http://{_for_url(host)}:{portal_port}",
+        api_base_url=f"http://{_for_url(host)}:{api_port}",
     )
 
 
@@ -67,7 +68,7 @@ def sandbox(
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     api_port: Annotated[int, typer.Option("--api-port", min=1, max=65535, help="Port of the API.")] = 8080,
     portal_port: Annotated[
-        int, typer.Option("--portal-port", min=1, max=65535, help="Port of the web pages, named in links.")
+        int, typer.Option("--portal-port", min=1, max=65535, help="Port of the web pages.")
     ] = 8081,
     api_workers: Annotated[
         int, typer.Option("--api-workers", min=1, help="Processes that serve the API.")
@@ -106,32 +107,42 @@ def sandbox(
         for name, text in given.items():
             if text is not None:
                 read_setting(name, text)
-        settings = from_environ(environ, _sandbox_defaults(host, portal_port))
+        settings = from_environ(environ, _sandbox_defaults(host, portal_port, api_port))
     except SettingInvalid as error:
         raise Mistake(str(error)) from None
     directory = (data_dir or default_data_dir()).absolute()
-    _Sandbox(directory, settings, host, api_port, api_workers, database_url).run()
+    _Sandbox(directory, settings, host, api_port, portal_port, api_workers, database_url).run()
 
 
 class _Sandbox:
     """One run of the sandbox on one data directory."""
 
     def __init__(
-        self, directory: Path, settings: Settings, host: str, api_port: int, api_workers: int, url: str | None
+        self,
+        directory: Path,
+        settings: Settings,
+        host: str,
+        api_port: int,
+        portal_port: int,
+        api_workers: int,
+        url: str | None,
     ) -> None:
         self._directory = directory
         self._host = host
         self._api_port = api_port
+        self._portal_port = portal_port
         self._api_workers = api_workers
         self._url = url
         self._settings = settings
         self._base_url = f"http://{_for_url(host)}:{api_port}"
+        self._portal_url = f"http://{_for_url(host)}:{portal_port}"
 
     def run(self) -> None:
         """Run until a signal; every failure to start is one line."""
         with ExitStack() as held:
             self._claim_directory(held)
-            _require_free(self._host, self._api_port)
+            _require_free(self._host, self._api_port, "--api-port")
+            _require_free(self._host, self._portal_port, "--portal-port")
             embedded = None if self._url else EmbeddedPostgres(self._directory)
             if embedded is not None:
                 held.callback(embedded.stop)
@@ -205,7 +216,18 @@ class _Sandbox:
                 stop_timeout_s=GRACE_S + 2,
             )
         )
-        children[-2] = self._prepared(children[-2])
+        portal = [*me, "portal", "--host", self._host, "--port", str(self._portal_port)]
+        children.append(
+            command(
+                "portal",
+                portal,
+                env=environ,
+                log_path=logs / "portal.log",
+                ready=lambda: _answers(f"{self._portal_url}/readyz"),
+                stop_timeout_s=GRACE_S + 2,
+            )
+        )
+        children[-3] = self._prepared(children[-3])
         return children
 
     def _prepared(self, worker: Child) -> Child:
@@ -260,6 +282,7 @@ class _Sandbox:
         terminal.heading(f"payaccept {__version__}: the sandbox is running.")
         terminal.rows(
             [
+                ("portal", self._portal_url),
                 ("API", self._base_url),
                 ("webhook keys", demo["webhookKeysUrl"]),
                 ("OpenAPI", f"{self._base_url}/openapi.json"),
@@ -299,7 +322,7 @@ def _for_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _require_free(host: str, port: int) -> None:
+def _require_free(host: str, port: int, option: str) -> None:
     """Say at once, and plainly, when a port is taken."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -309,7 +332,7 @@ def _require_free(host: str, port: int) -> None:
             probe.listen(1)
     except OSError as error:
         raise Failed(
-            f"cannot listen on {host} port {port}: {error.strerror}; choose another --api-port"
+            f"cannot listen on {host} port {port}: {error.strerror}; choose another {option}"
         ) from None
 
 
