@@ -37,6 +37,7 @@ _SERVICE_COMMANDS: Final = {
     "merchant": _Entry("payaccept.cli.merchants:app", "Create and configure merchants."),
     "key": _Entry("payaccept.cli.keys:app", "Register and retire merchants' public keys."),
     "provider-key": _Entry("payaccept.cli.provider_keys:app", "List and rotate the keys that sign webhooks."),
+    "operator": _Entry("payaccept.cli.operators:app", "Manage the provider's own people in the portal."),
     "wallet": _Entry("payaccept.cli.wallet:app", "Play the customer of the simulated wallet."),
     "api": _Entry("payaccept.cli.processes:api", "Run the API process."),
     "portal": _Entry("payaccept.cli.processes:portal", "Run the process of the web pages."),

@@ -1,6 +1,5 @@
 """`payaccept sandbox`: the whole service in one process tree, on a PostgreSQL of its own."""
 
-import asyncio
 import dataclasses
 import os
 import shlex
@@ -11,25 +10,21 @@ import sys
 import urllib.error
 import urllib.request
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import msgspec
 import typer
 from msgspec.structs import replace
 
 from payaccept import __version__
 from payaccept.adapters.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError, default_data_dir
 from payaccept.adapters.vault import VaultError, make_master_key
-from payaccept.cli import terminal
+from payaccept.cli import demo_merchant, terminal
 from payaccept.cli.deployment import MASTER_KEY, SANDBOX_KEY_LEAD_S
 from payaccept.cli.merchant_options import FILE_NAME
 from payaccept.cli.processes import GRACE_S, prepare_database
 from payaccept.cli.terminal import Failed, Mistake
 from payaccept.config import SettingInvalid, Settings, from_environ, read_setting
-from payaccept.operations.merchants import Merchants
-from payaccept.sdk import keys
 from payaccept.supervisor import (
     Child,
     DataDirectoryInUseError,
@@ -39,10 +34,8 @@ from payaccept.supervisor import (
     SupervisorError,
     command,
 )
-from payaccept.wiring import Administration
 
 LAYOUT: Final = 1  # of the data directory; a newer one is not touched
-DEMO_KEY: Final = "demo-merchant-key.pem"
 _TOLD: Final = frozenset({Event.EXITED, Event.RESTARTING, Event.FAILED, Event.KILLED})
 
 
@@ -238,51 +231,23 @@ class _Sandbox:
             nonlocal done
             if not done:
                 prepare_database(self._settings)
-                asyncio.run(self._make_demo_merchant())
+                demo_merchant.prepare(self._directory, self._settings, self._base_url)
                 done = True
             return worker.start()
 
         return dataclasses.replace(worker, start=start)
-
-    async def _make_demo_merchant(self) -> None:
-        """Make the demo merchant at the first start; later only see that its file tells the address of now."""
-        path = self._directory / FILE_NAME
-        told = msgspec.json.decode(path.read_bytes()) if path.exists() else None
-        if told is None:
-            private_key = self._directory / DEMO_KEY
-            async with Administration(self._settings) as administration:
-                now = datetime.now(UTC)
-                merchants: Merchants = administration.merchants
-                merchant = await merchants.create("Demo merchant", now)
-                pair = keys.generate()
-                private_key.unlink(missing_ok=True)  # of a first start that was killed
-                private_key.touch(mode=0o600)
-                private_key.write_bytes(pair.private_pem)
-                registered = await merchants.add_key(merchant.client_id, pair.public_pem, now)
-            told = {
-                "clientId": merchant.client_id,
-                "keyVersion": registered.key_version,
-                "privateKeyFile": str(private_key),
-            }
-        told = {
-            "baseUrl": self._base_url,
-            **{name: told[name] for name in ("clientId", "keyVersion", "privateKeyFile")},
-            "webhookKeysUrl": f"{self._base_url}/.well-known/payaccept/webhook-keys",
-        }
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
-        partial.rename(path)
 
     def _tell(self, name: str, event: Event, detail: str) -> None:
         if event in _TOLD:
             terminal.note(f"{name} {event}: {detail}")
 
     def _greet(self) -> None:
-        demo = msgspec.json.decode((self._directory / FILE_NAME).read_bytes())
+        demo = demo_merchant.tell(self._directory)
         terminal.heading(f"payaccept {__version__}: the sandbox is running.")
         terminal.rows(
             [
-                ("portal", self._portal_url),
+                ("portal", demo["portalUrl"]),
+                ("sign in as", f"{demo['portalUser']}  {demo['portalPassword']}"),
                 ("API", self._base_url),
                 ("webhook keys", demo["webhookKeysUrl"]),
                 ("OpenAPI", f"{self._base_url}/openapi.json"),

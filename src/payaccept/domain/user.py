@@ -17,8 +17,6 @@ SESSION_LIFE: Final = timedelta(hours=12)
 SECOND_FACTOR_LIFE: Final = timedelta(minutes=5)
 SEEN_EVERY: Final = timedelta(minutes=1)
 """How exactly a session's last use is recorded: a page costs one write a minute at most."""
-INVITATION_LIFE: Final = timedelta(days=7)
-PASSWORD_LINK_LIFE: Final = timedelta(hours=24)
 
 
 class Role(StrEnum):
@@ -112,6 +110,52 @@ class Viewer(Struct, frozen=True, kw_only=True):
         return next((one for one in self.memberships if one.client_id == client_id), None)
 
 
+class Account(Struct, frozen=True, kw_only=True):
+    """A user with what signing in is checked against; it never leaves the operations."""
+
+    user: User
+    password_hash: str
+    totp_secret: str | None  # sealed
+    totp_last_step: int | None
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """A user as the other people of a merchant see it."""
+
+    user: User
+    role: Role
+    since: datetime
+
+
+class Purpose(StrEnum):
+    """Where a one-time link leads."""
+
+    MEMBER = "member"
+    STAFF = "staff"
+    PASSWORD = "password"  # noqa: S105 - a purpose, not a password
+
+
+LINK_LIVES: Final = {
+    Purpose.MEMBER: timedelta(days=7),
+    Purpose.STAFF: timedelta(days=1),
+    Purpose.PASSWORD: timedelta(hours=1),
+}
+
+
+class Link(Struct, frozen=True, kw_only=True):
+    """A one-time link, without its secret. `client_id` and `role` are those of an invitation into a merchant."""
+
+    link_id: str
+    purpose: Purpose
+    email: str
+    client_id: str | None
+    merchant_name: str | None
+    role: Role | None
+    created_by: str
+    created_at: datetime
+    expires_at: datetime
+
+
 class Actor(Struct, frozen=True, kw_only=True):
     """Who makes a change, and from where, for the audit log. `user_id` None is the command line or the service."""
 
@@ -120,9 +164,13 @@ class Actor(Struct, frozen=True, kw_only=True):
     address: str
 
 
-def new_user_id() -> str:
-    """Make a user's id: 96 random bits."""
-    return "usr_" + secrets.token_hex(12)
+COMMAND_LINE: Final = Actor(user_id=None, name="command line", address="")
+"""Who works on the database directly: the administrator's commands."""
+
+
+def new_id(prefix: str) -> str:
+    """Make an id of a user (`usr_`), a session (`ses_`) or a link (`lnk_`): 96 random bits."""
+    return prefix + secrets.token_hex(12)
 
 
 def email_key(email: str) -> str:
@@ -139,7 +187,8 @@ def email_problem(email: str) -> str | None:
         return "Enter an e-mail address."
     local, at, host = email.rpartition("@")
     plausible = at and local and "." in host.strip(".") and not host.startswith((".", "-"))
-    if not plausible or not email.isprintable() or " " in email or "@" in local:
+    # The signs are those that would make one address several in a message's header.
+    if not plausible or not email.isprintable() or any(sign in local + host for sign in ' @,;:<>()[]"\\'):
         return "This is not an e-mail address: it looks like name@example.com."
     if len(email) > MAX_EMAIL:
         return f"An e-mail address has at most {MAX_EMAIL} characters."

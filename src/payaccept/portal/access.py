@@ -35,9 +35,12 @@ class Audience(StrEnum):
 class Access:
     """The guard of one route."""
 
-    def __init__(self, audience: Audience, permission: Permission | None = None) -> None:
+    def __init__(
+        self, audience: Audience, permission: Permission | None = None, *, looks: bool = True
+    ) -> None:
         self.audience = audience
         self.permission = permission
+        self._looks = looks
 
     def __repr__(self) -> str:
         """Say it as the matrix of the tests does."""
@@ -49,7 +52,7 @@ class Access:
         """Let the request through, or raise what answers it. Raises: SignInNeeded, NotAllowed, PageNotFound."""
         request = cast("PortalRequest", connection)
         services: Services = request.app.state.services
-        viewer = await _find_viewer(request, services)
+        viewer = await _find_viewer(request, services) if self._looks else None
         request.scope["user"] = viewer
         if request.method not in _SAFE:
             require_own_origin(request.headers)
@@ -74,6 +77,11 @@ class Access:
 def everyone() -> Access:
     """Let in whoever comes."""
     return Access(Audience.EVERYONE)
+
+
+def unattended() -> Access:
+    """Let in whoever comes, without a look at who it is: for files and signs of life."""
+    return Access(Audience.EVERYONE, looks=False)
 
 
 def signed_in() -> Access:
@@ -142,4 +150,4 @@ async def _find_viewer(request: PortalRequest, services: Services) -> Viewer | N
         return None
     # What a script fetches by itself does not keep an abandoned screen signed in.
     in_use = request.headers.get("sec-fetch-dest", "document") != "empty"
-    return await services.sessions.find_viewer(token, services.clock(), in_use=in_use)
+    return await services.sign_in.find_viewer(token, services.clock(), in_use=in_use)

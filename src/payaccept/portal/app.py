@@ -12,12 +12,35 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from payaccept.domain.user import Membership, Viewer
-from payaccept.portal import access, errors, home, rendering, statics
+from payaccept.portal import (
+    access,
+    account,
+    audit,
+    errors,
+    home,
+    links,
+    people,
+    rendering,
+    second_factor,
+    sign_in,
+    sign_up,
+    statics,
+)
 from payaccept.portal.assets import Assets
 from payaccept.portal.edge import Edge, Network, RequestLog
 from payaccept.portal.services import Services
 
-PAGES: Final[tuple[ModuleType, ...]] = (statics, home)
+PAGES: Final[tuple[ModuleType, ...]] = (
+    statics,
+    home,
+    sign_in,
+    sign_up,
+    links,
+    account,
+    second_factor,
+    people,
+    audit,
+)
 """The modules that have pages: each has its handlers in `routes`."""
 
 
@@ -43,11 +66,13 @@ def create_app(
 ) -> ASGIApp:
     """Build the portal."""
     assets = Assets()
+    templates = rendering.environment(assets)
+    templates.filters |= {"told": audit.told, "changes": audit.changes}
     app = Litestar(
         routes(),
         openapi_config=None,
         state=State(
-            {"services": services, "templates": rendering.environment(assets), "assets": assets},
+            {"services": services, "templates": templates, "assets": assets},
         ),
         dependencies={
             "services": Provide(_services, sync_to_thread=False),

@@ -22,7 +22,11 @@ class _Place(Struct, frozen=True):
     permission: Permission
 
 
-_OF_MERCHANT: Final = (_Place("Home", "home", "", Permission.VIEW),)
+_OF_MERCHANT: Final = (
+    _Place("Home", "home", "", Permission.VIEW),
+    _Place("People", "people", "/people", Permission.VIEW),
+    _Place("Audit log", "audit", "/audit", Permission.VIEW_AUDIT),
+)
 
 
 def own_sections_for(viewer: Viewer | None) -> list[Section]:

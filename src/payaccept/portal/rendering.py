@@ -10,6 +10,7 @@ from litestar.response import Redirect
 from markupsafe import Markup
 
 from payaccept.domain.user import Actor, Viewer
+from payaccept.operations.sign_in import MustWait
 from payaccept.portal import cookies, csrf
 from payaccept.portal.assets import Assets
 from payaccept.portal.forms import Form
@@ -80,7 +81,7 @@ def go(request: Request[Any, Any, Any], path: str, notice: str = "") -> Response
     services: Services = request.app.state.services
     answer = Redirect(path, status_code=303)
     if notice:
-        sealed = services.seals.seal("notice", notice)
+        sealed = services.seals.seal("notice", notice, services.clock())
         answer.cookies.append(cookies.make(services.site, cookies.NOTICE, sealed, max_age_s=_NOTICE_LIFE_S))
     return answer
 
@@ -112,6 +113,13 @@ def when(at: datetime) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(timestamps.write(at), text)
 
 
+def waiting(refused: MustWait) -> str:
+    """Say for how long somebody has to wait."""
+    if refused.seconds < 90:  # noqa: PLR2004
+        return f"Wait {refused.seconds} seconds before the next one."
+    return f"Wait {-(-refused.seconds // 60)} minutes before the next one."
+
+
 def _csrf_field(request: Request[Any, Any, Any], services: Services, viewer: Viewer | None) -> Markup:
     token = csrf.token_for(request, services, viewer)
     return Markup('<input type="hidden" name="{}" value="{}">').format(csrf.FIELD, token)
@@ -119,4 +127,4 @@ def _csrf_field(request: Request[Any, Any, Any], services: Services, viewer: Vie
 
 def _notice(request: Request[Any, Any, Any], services: Services) -> str | None:
     sealed = request.cookies.get(cookies.name(services.site, cookies.NOTICE))
-    return services.seals.unseal("notice", sealed, _NOTICE_LIFE_S) if sealed else None
+    return services.seals.unseal("notice", sealed, services.clock(), _NOTICE_LIFE_S) if sealed else None

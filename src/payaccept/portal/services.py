@@ -2,35 +2,17 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Protocol
 
 from msgspec import Struct
 
 from payaccept.domain.merchant import Environment
-from payaccept.domain.user import Viewer
 from payaccept.operations.merchants import Merchants
+from payaccept.operations.people import People
+from payaccept.operations.people_ports import Seals
+from payaccept.operations.sign_in import SignIn
+from payaccept.operations.users import Users
 
 Clock = Callable[[], datetime]
-
-
-class Seals(Protocol):
-    """Keeps texts that pass through browsers from being read or made by anybody else."""
-
-    def mac(self, purpose: str, text: str) -> str:
-        """Return what proves that we wrote the text, for this purpose; 43 characters that fit in a URL."""
-
-    def seal(self, purpose: str, text: str) -> str:
-        """Return the text unreadable and unchangeable, in characters that fit in a URL."""
-
-    def unseal(self, purpose: str, sealed: str, life_s: int) -> str | None:
-        """Return the text that was sealed for this purpose, at most so long ago; None for anything else."""
-
-
-class Sessions(Protocol):
-    """Who is behind a browser's session."""
-
-    async def find_viewer(self, token: str, now: datetime, *, in_use: bool) -> Viewer | None:
-        """Return who is signed in by a session's secret; `in_use` counts as a use of the session."""
 
 
 class Site(Struct, frozen=True, kw_only=True):
@@ -57,6 +39,8 @@ class Services(Struct, frozen=True, kw_only=True):
     site: Site
     clock: Clock
     seals: Seals
-    sessions: Sessions
+    sign_in: SignIn
+    users: Users
+    people: People
     merchants: Merchants
     ping: Callable[[], Awaitable[None]]
