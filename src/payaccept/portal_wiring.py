@@ -2,6 +2,7 @@
 
 from typing import Self
 
+from argon2 import PasswordHasher
 from litestar.types import ASGIApp
 
 from payaccept import __version__
@@ -24,20 +25,20 @@ from payaccept.operations.people import People
 from payaccept.operations.sign_in import SignIn
 from payaccept.operations.users import Users
 from payaccept.portal.app import create_app
-from payaccept.portal.services import Services, Site
+from payaccept.portal.services import Clock, Services, Site
 from payaccept.wiring import check_database, master_key_of, now_utc
 
 
 class Joined:
     """People's operations on one database: what the portal and the administrator's commands share."""
 
-    def __init__(self, settings: Settings, process: str) -> None:
+    def __init__(self, settings: Settings, process: str, hasher: PasswordHasher | None = None) -> None:
         url = settings.database_url
         self.lines = LinePool(url, f"{process}-people")
         self.merchant_store = PostgresMerchants(url, process=process)
         self.merchants = Merchants(self.merchant_store, settings.environment, settings.urls)
         self.seals = Seals(master_key_of(settings))
-        self.passwords = Argon2Passwords()
+        self.passwords = Argon2Passwords(hasher)
         store = PostgresUsers(self.lines)
         log = PostgresAudit(self.lines)
         self.sign_in = SignIn(store, PostgresAttempts(self.lines), self.passwords, self.seals)
@@ -80,26 +81,29 @@ class PeopleAdministration(Joined):
 
 
 class PortalProcess:
-    """What one portal process holds open."""
+    """What one portal process holds open. `hasher` is another than argon2-cffi's own for the cost of tests."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock = now_utc, hasher: PasswordHasher | None = None
+    ) -> None:
         url = settings.database_url
         self._settings = settings
+        self._clock = clock
         self._log = LineLog("page")
         self._line = SharedLine(url, "portal-ready")
-        self._joined = Joined(settings, "portal")
+        self._joined = Joined(settings, "portal", hasher)
 
-    def app(self) -> ASGIApp:
-        """Build the application that serves this process."""
+    def services(self) -> Services:
+        """Return what the pages work with."""
         settings = self._settings
-        services = Services(
+        return Services(
             site=Site(
                 environment=settings.environment,
                 web_base_url=settings.web_base_url,
                 api_base_url=settings.api_base_url,
                 version=__version__,
             ),
-            clock=now_utc,
+            clock=self._clock,
             seals=self._joined.seals,
             sign_in=self._joined.sign_in,
             users=self._joined.users,
@@ -107,7 +111,10 @@ class PortalProcess:
             merchants=self._joined.merchants,
             ping=self._ping,
         )
-        return create_app(services, self, self._log, settings.trusted_proxies)
+
+    def app(self) -> ASGIApp:
+        """Build the application that serves this process."""
+        return create_app(self.services(), self, self._log, self._settings.trusted_proxies)
 
     async def open(self) -> None:
         """Open everything, in the running loop."""

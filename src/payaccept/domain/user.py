@@ -53,9 +53,9 @@ GRANTS: Final[dict[Role, frozenset[Permission]]] = {
     Role.VIEWER: frozenset({Permission.VIEW}),
 }
 ROLE_SUMMARIES: Final[dict[Role, str]] = {
-    Role.OWNER: "everything, people included",
-    Role.DEVELOPER: "keys, webhooks, settings and payments",
-    Role.VIEWER: "payments and reports, without changing anything",
+    Role.OWNER: "Everything, people and their roles included.",
+    Role.DEVELOPER: "Manages keys, webhooks and settings; sees payments and reports.",
+    Role.VIEWER: "Sees payments and reports, and changes nothing.",
 }
 
 

@@ -14,6 +14,7 @@ from litestar import Request
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 
+from payaccept.domain.merchant import Environment
 from payaccept.domain.user import Membership, Permission, Viewer
 from payaccept.portal import cookies, csrf
 from payaccept.portal.errors import NotAllowed, PageNotFound, SignInNeeded
@@ -57,21 +58,28 @@ class Access:
         if request.method not in _SAFE:
             require_own_origin(request.headers)
             await csrf.require_token(request, services, viewer)
-        self._judge(viewer, request)
+        self._judge(viewer, request, services)
 
-    def _judge(self, viewer: Viewer | None, request: PortalRequest) -> None:
+    def _judge(self, viewer: Viewer | None, request: PortalRequest, services: Services) -> None:
         if self.audience is Audience.EVERYONE:
             return
         if viewer is None:
             raise SignInNeeded
-        if self.audience is Audience.STAFF and not viewer.user.staff:
-            raise PageNotFound  # to others, the operator's area is not there
+        if self.audience is Audience.STAFF:
+            _judge_staff(viewer, services)
         if self.audience is Audience.MEMBER:
             membership = viewer.membership(request.path_params["client_id"])
             if membership is None:
                 raise PageNotFound  # nobody learns which merchants there are
             if self.permission is not None and not membership.grants(self.permission):
                 raise NotAllowed(f"Your role here is {membership.role}, which does not include this.")
+
+
+def _judge_staff(viewer: Viewer, services: Services) -> None:
+    if not viewer.user.staff:
+        raise PageNotFound  # to others, the operator's area is not there
+    if services.site.environment is Environment.PRODUCTION and not viewer.user.has_totp:
+        raise NotAllowed("Staff needs the second step of signing in: switch it on under Account first.")
 
 
 def everyone() -> Access:

@@ -29,15 +29,23 @@ _OF_MERCHANT: Final = (
 )
 
 
+_SHOWN: Final = 8
+"""How many merchants stand in the navigation; the front page has them all."""
+
+
 def own_sections_for(viewer: Viewer | None) -> list[Section]:
     """Return the viewer's own sections."""
     return [] if viewer is None else [Section("Account", "account", "/account")]
 
 
-def sections_for(_viewer: Viewer | None, membership: Membership | None) -> list[Section]:
-    """Return the sections of the merchant that is looked at, as far as the role goes."""
-    if membership is None:
+def sections_for(viewer: Viewer | None, membership: Membership | None) -> list[Section]:
+    """Return the sections of the merchant that is looked at, as far as the role goes; else the merchants."""
+    if viewer is None:
         return []
+    if membership is None:
+        return [
+            Section(one.merchant_name, "home", f"/m/{one.client_id}") for one in viewer.memberships[:_SHOWN]
+        ]
     root = f"/m/{membership.client_id}"
     return [
         Section(place.label, place.icon, root + place.below)

@@ -13,9 +13,7 @@ from payaccept.portal.forms import Form
 from payaccept.portal.rendering import Page, actor, go, page
 from payaccept.portal.services import Services
 
-_ROLES: Final = [
-    (role.value, role.value.capitalize(), f"May see or change {ROLE_SUMMARIES[role]}.") for role in Role
-]
+_ROLES: Final = [(role.value, role.value.capitalize(), ROLE_SUMMARIES[role]) for role in Role]
 _LAST_OWNER: Final = "A merchant keeps at least one owner: make somebody else an owner first."
 
 
