@@ -6,10 +6,13 @@
 To add one:
 
 1. Write the module. Each handler declares exactly one `access` guard, the whole of its authorisation, and takes
-   what it needs by name: `request`, `services`, `viewer` (who is signed in), `membership` (with `member` guards).
+   what it needs by name: `request`, `services`, `viewer` (who is signed in), `membership` (with `member` guards);
+   parts of the path as `FromPath[str]`, of the query as `FromQuery[str]` or `Annotated[…, QueryParameter(…)]`.
 
        @get("/m/{client_id:str}/keys", guards=[member(Permission.VIEW)])
-       async def show(request: PortalRequest, services: Services, membership: Membership) -> Page:
+       async def show(
+           request: PortalRequest, services: NamedDependency[Services], membership: NamedDependency[Membership]
+       ) -> Page:
            keys = await services.merchants.list_keys(membership.client_id)
            return page(request, "keys/list.html", keys=keys)
 

@@ -3,6 +3,8 @@
 from typing import Any
 
 from litestar import Response, get, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath
 
 from payaccept.domain import passwords
 from payaccept.domain.user import Viewer, name_problem
@@ -16,13 +18,17 @@ from payaccept.portal.sign_in import browser_of, enter
 
 
 @get("/account", guards=[signed_in()])
-async def show(request: PortalRequest, services: Services, viewer: Viewer) -> Page:
+async def show(
+    request: PortalRequest, services: NamedDependency[Services], viewer: NamedDependency[Viewer]
+) -> Page:
     """Show the account."""
     return await _account(request, services, viewer)
 
 
 @post("/account/name", guards=[signed_in()])
-async def rename(request: PortalRequest, services: Services, viewer: Viewer) -> Response[Any]:
+async def rename(
+    request: PortalRequest, services: NamedDependency[Services], viewer: NamedDependency[Viewer]
+) -> Response[Any]:
     """Change one's name."""
     form = await Form.of(request)
     name = form.text("name")
@@ -40,7 +46,9 @@ async def show_password(request: PortalRequest) -> Page:
 
 
 @post("/account/password", guards=[signed_in()])
-async def change_password(request: PortalRequest, services: Services, viewer: Viewer) -> Response[Any]:
+async def change_password(
+    request: PortalRequest, services: NamedDependency[Services], viewer: NamedDependency[Viewer]
+) -> Response[Any]:
     """Change the password; every session ends, and this browser gets a fresh one."""
     form = await Form.of(request)
     password = form.secret("password")
@@ -56,7 +64,10 @@ async def change_password(request: PortalRequest, services: Services, viewer: Vi
 
 @post("/account/sessions/{session_id:str}/end", guards=[signed_in()])
 async def end_session(
-    request: PortalRequest, services: Services, viewer: Viewer, session_id: str
+    request: PortalRequest,
+    services: NamedDependency[Services],
+    viewer: NamedDependency[Viewer],
+    session_id: FromPath[str],
 ) -> Response[Any]:
     """End one of one's own sessions."""
     user_id = viewer.user.user_id
@@ -65,7 +76,9 @@ async def end_session(
 
 
 @post("/account/sessions/end-others", guards=[signed_in()])
-async def end_other_sessions(request: PortalRequest, services: Services, viewer: Viewer) -> Response[Any]:
+async def end_other_sessions(
+    request: PortalRequest, services: NamedDependency[Services], viewer: NamedDependency[Viewer]
+) -> Response[Any]:
     """End all of one's sessions but this one."""
     ended = await services.sign_in.end_other_sessions(viewer, services.clock(), actor(request))
     told = "One session is ended." if ended == 1 else f"{ended} sessions are ended."

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import get
-from litestar.params import Parameter
+from litestar.di import NamedDependency
+from litestar.params import QueryParameter
 from msgspec import Struct
 
 from payaccept.domain.audit import Entry
@@ -53,9 +54,9 @@ class Change(Struct, frozen=True):
 @get("/m/{client_id:str}/audit", guards=[member(Permission.VIEW_AUDIT)])
 async def show(
     request: PortalRequest,
-    services: Services,
-    membership: Membership,
-    before: Annotated[str, Parameter(max_length=64)] = LAST_ENTRY_ID,
+    services: NamedDependency[Services],
+    membership: NamedDependency[Membership],
+    before: Annotated[str, QueryParameter(max_length=64)] = LAST_ENTRY_ID,
 ) -> Page:
     """Show the changes, newest first."""
     entries = await services.people.list_entries(membership.client_id, before)

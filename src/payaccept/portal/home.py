@@ -3,6 +3,7 @@
 from typing import Any
 
 from litestar import Response, get
+from litestar.di import NamedDependency
 from litestar.response import Redirect
 from msgspec import Struct
 
@@ -36,7 +37,9 @@ async def front(request: PortalRequest) -> Response[Any]:
 
 
 @get("/m/{client_id:str}", guards=[member(Permission.VIEW)])
-async def show(request: PortalRequest, services: Services, membership: Membership) -> Page:
+async def show(
+    request: PortalRequest, services: NamedDependency[Services], membership: NamedDependency[Membership]
+) -> Page:
     """Show a merchant at a glance: who it is to the API, and what to do next."""
     merchant = await services.merchants.get(membership.client_id)
     keys = await services.merchants.list_keys(membership.client_id)

@@ -4,6 +4,8 @@ import asyncio
 from typing import Any, Final
 
 from litestar import Response, get, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath
 
 from payaccept.domain import passwords
 from payaccept.domain.attempt_limit import Kind
@@ -23,7 +25,9 @@ _sending: Final[set[asyncio.Task[Any]]] = set()
 
 
 @get("/invitation/{token:str}", guards=[everyone()])
-async def show_invitation(request: PortalRequest, services: Services, token: str) -> Page:
+async def show_invitation(
+    request: PortalRequest, services: NamedDependency[Services], token: FromPath[str]
+) -> Page:
     """Show where an invitation leads, and what it takes to go there."""
     link = await _find(services, token, Purpose.MEMBER, Purpose.STAFF)
     if link is None:
@@ -32,7 +36,12 @@ async def show_invitation(request: PortalRequest, services: Services, token: str
 
 
 @post("/invitation/{token:str}/accept", guards=[signed_in()])
-async def accept(request: PortalRequest, services: Services, viewer: Viewer, token: str) -> Response[Any]:
+async def accept(
+    request: PortalRequest,
+    services: NamedDependency[Services],
+    viewer: NamedDependency[Viewer],
+    token: FromPath[str],
+) -> Response[Any]:
     """Take an invitation up with the account at hand."""
     link = await _find(services, token, Purpose.MEMBER, Purpose.STAFF)
     if link is None:
@@ -44,7 +53,9 @@ async def accept(request: PortalRequest, services: Services, viewer: Viewer, tok
 
 
 @post("/invitation/{token:str}", guards=[everyone()])
-async def accept_as_new(request: PortalRequest, services: Services, token: str) -> Response[Any]:
+async def accept_as_new(
+    request: PortalRequest, services: NamedDependency[Services], token: FromPath[str]
+) -> Response[Any]:
     """Take an invitation up with a new account."""
     link = await _find(services, token, Purpose.MEMBER, Purpose.STAFF)
     if link is None:
@@ -88,14 +99,18 @@ async def _invitation(
 
 
 @get("/new-password/{token:str}", guards=[everyone()])
-async def show_new_password(request: PortalRequest, services: Services, token: str) -> Page:
+async def show_new_password(
+    request: PortalRequest, services: NamedDependency[Services], token: FromPath[str]
+) -> Page:
     """Ask for the new password."""
     link = await _find(services, token, Purpose.PASSWORD)
     return _spent(request) if link is None else page(request, "links/new_password.html", link=link)
 
 
 @post("/new-password/{token:str}", guards=[everyone()])
-async def set_password(request: PortalRequest, services: Services, token: str) -> Response[Any]:
+async def set_password(
+    request: PortalRequest, services: NamedDependency[Services], token: FromPath[str]
+) -> Response[Any]:
     """Set the new password; who has a second factor signs in with both afterwards."""
     link = await _find(services, token, Purpose.PASSWORD)
     if link is None:
@@ -117,13 +132,13 @@ async def set_password(request: PortalRequest, services: Services, token: str) -
 
 
 @get("/forgotten-password", guards=[everyone()])
-async def show_forgotten(request: PortalRequest, services: Services) -> Page:
+async def show_forgotten(request: PortalRequest, services: NamedDependency[Services]) -> Page:
     """Ask whose password is forgotten, or say whom to ask where there is no mail."""
     return page(request, "links/forgotten.html", has_mail=services.people.has_mail)
 
 
 @post("/forgotten-password", guards=[everyone()])
-async def send_link(request: PortalRequest, services: Services) -> Response[Any]:
+async def send_link(request: PortalRequest, services: NamedDependency[Services]) -> Response[Any]:
     """Send a link, if there is such an account; the answer is the same if there is none."""
     if not services.people.has_mail:
         raise PageNotFound

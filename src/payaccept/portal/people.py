@@ -3,6 +3,8 @@
 from typing import Any, Final
 
 from litestar import Response, get, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath
 
 from payaccept.domain.errors import EmailTaken, OwnerNeeded, UserNotFound
 from payaccept.domain.user import ROLE_SUMMARIES, Membership, Permission, Role, Viewer, email_problem
@@ -18,7 +20,9 @@ _LAST_OWNER: Final = "A merchant keeps at least one owner: make somebody else an
 
 
 @get("/m/{client_id:str}/people", guards=[member(Permission.VIEW)])
-async def show(request: PortalRequest, services: Services, membership: Membership) -> Page:
+async def show(
+    request: PortalRequest, services: NamedDependency[Services], membership: NamedDependency[Membership]
+) -> Page:
     """Show everybody who is in, and the open invitations."""
     return await _people(request, services, membership)
 
@@ -30,7 +34,9 @@ async def show_invite(request: PortalRequest) -> Page:
 
 
 @post("/m/{client_id:str}/people/invite", guards=[member(Permission.MANAGE_PEOPLE)])
-async def invite(request: PortalRequest, services: Services, membership: Membership) -> Response[Any]:
+async def invite(
+    request: PortalRequest, services: NamedDependency[Services], membership: NamedDependency[Membership]
+) -> Response[Any]:
     """Make an invitation, and show its link, once."""
     form = await Form.of(request)
     email, role = form.text("email"), _role(form)
@@ -47,7 +53,10 @@ async def invite(request: PortalRequest, services: Services, membership: Members
 
 @post("/m/{client_id:str}/people/invitations/{link_id:str}/revoke", guards=[member(Permission.MANAGE_PEOPLE)])
 async def revoke(
-    request: PortalRequest, services: Services, membership: Membership, link_id: str
+    request: PortalRequest,
+    services: NamedDependency[Services],
+    membership: NamedDependency[Membership],
+    link_id: FromPath[str],
 ) -> Response[Any]:
     """Take an invitation back."""
     client_id = membership.client_id
@@ -57,14 +66,22 @@ async def revoke(
 
 
 @get("/m/{client_id:str}/people/{user_id:str}", guards=[member(Permission.MANAGE_PEOPLE)])
-async def show_one(request: PortalRequest, services: Services, membership: Membership, user_id: str) -> Page:
+async def show_one(
+    request: PortalRequest,
+    services: NamedDependency[Services],
+    membership: NamedDependency[Membership],
+    user_id: FromPath[str],
+) -> Page:
     """Show one person, whose role can be changed here."""
     return await _one(request, services, membership, user_id)
 
 
 @post("/m/{client_id:str}/people/{user_id:str}/role", guards=[member(Permission.MANAGE_PEOPLE)])
 async def change_role(
-    request: PortalRequest, services: Services, membership: Membership, user_id: str
+    request: PortalRequest,
+    services: NamedDependency[Services],
+    membership: NamedDependency[Membership],
+    user_id: FromPath[str],
 ) -> Response[Any]:
     """Give a person another role."""
     form = await Form.of(request)
@@ -85,7 +102,11 @@ async def change_role(
 
 @post("/m/{client_id:str}/people/{user_id:str}/remove", guards=[member(Permission.MANAGE_PEOPLE)])
 async def remove(
-    request: PortalRequest, services: Services, membership: Membership, viewer: Viewer, user_id: str
+    request: PortalRequest,
+    services: NamedDependency[Services],
+    membership: NamedDependency[Membership],
+    viewer: NamedDependency[Viewer],
+    user_id: FromPath[str],
 ) -> Response[Any]:
     """Take a person out."""
     form = await Form.of(request)

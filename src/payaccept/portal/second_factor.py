@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import segno
 from litestar import Response, get, post
+from litestar.di import NamedDependency
 from litestar.response import Redirect
 from markupsafe import Markup
 
@@ -25,7 +26,7 @@ _ALREADY: Final = "The second step is on already."
 
 
 @get("/account/second-factor", guards=[signed_in()])
-async def show(request: PortalRequest, viewer: Viewer) -> Response[Any]:
+async def show(request: PortalRequest, viewer: NamedDependency[Viewer]) -> Response[Any]:
     """Ask for the password before a secret is shown."""
     if viewer.user.has_totp:
         return Redirect("/account", status_code=303)
@@ -33,7 +34,9 @@ async def show(request: PortalRequest, viewer: Viewer) -> Response[Any]:
 
 
 @post("/account/second-factor", guards=[signed_in()])
-async def begin(request: PortalRequest, services: Services, viewer: Viewer) -> Response[Any]:
+async def begin(
+    request: PortalRequest, services: NamedDependency[Services], viewer: NamedDependency[Viewer]
+) -> Response[Any]:
     """Show a new secret as a QR code, and ask for a code of the app that has read it."""
     if viewer.user.has_totp:
         return go(request, "/account", _ALREADY)
@@ -45,7 +48,9 @@ async def begin(request: PortalRequest, services: Services, viewer: Viewer) -> R
 
 
 @post("/account/second-factor/on", guards=[signed_in()])
-async def switch_on(request: PortalRequest, services: Services, viewer: Viewer) -> Response[Any]:
+async def switch_on(
+    request: PortalRequest, services: NamedDependency[Services], viewer: NamedDependency[Viewer]
+) -> Response[Any]:
     """Switch it on when the code is right, and show the recovery codes, once."""
     if viewer.user.has_totp:
         return go(request, "/account", _ALREADY)
@@ -63,7 +68,7 @@ async def switch_on(request: PortalRequest, services: Services, viewer: Viewer) 
 
 
 @get("/account/second-factor/off", guards=[signed_in()])
-async def show_off(request: PortalRequest, viewer: Viewer) -> Response[Any]:
+async def show_off(request: PortalRequest, viewer: NamedDependency[Viewer]) -> Response[Any]:
     """Ask for the password before it is switched off."""
     if not viewer.user.has_totp:
         return Redirect("/account", status_code=303)
@@ -71,7 +76,9 @@ async def show_off(request: PortalRequest, viewer: Viewer) -> Response[Any]:
 
 
 @post("/account/second-factor/off", guards=[signed_in()])
-async def switch_off(request: PortalRequest, services: Services, viewer: Viewer) -> Response[Any]:
+async def switch_off(
+    request: PortalRequest, services: NamedDependency[Services], viewer: NamedDependency[Viewer]
+) -> Response[Any]:
     """Switch it off."""
     form = await Form.of(request)
     await confirm_password(form, services, viewer)
@@ -82,7 +89,7 @@ async def switch_off(request: PortalRequest, services: Services, viewer: Viewer)
 
 
 @get("/account/recovery-codes", guards=[signed_in()])
-async def show_codes(request: PortalRequest, viewer: Viewer) -> Response[Any]:
+async def show_codes(request: PortalRequest, viewer: NamedDependency[Viewer]) -> Response[Any]:
     """Ask for the password before codes are replaced."""
     if not viewer.user.has_totp:
         return Redirect("/account", status_code=303)
@@ -90,7 +97,9 @@ async def show_codes(request: PortalRequest, viewer: Viewer) -> Response[Any]:
 
 
 @post("/account/recovery-codes", guards=[signed_in()])
-async def renew_codes(request: PortalRequest, services: Services, viewer: Viewer) -> Response[Any]:
+async def renew_codes(
+    request: PortalRequest, services: NamedDependency[Services], viewer: NamedDependency[Viewer]
+) -> Response[Any]:
     """Replace the recovery codes, and show the new ones, once."""
     if not viewer.user.has_totp:
         return Redirect("/account", status_code=303)

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from litestar import Request, Response, get, post
+from litestar.di import NamedDependency
 from litestar.response import Redirect
 
 from payaccept.domain.user import SECOND_FACTOR_LIFE, Viewer
@@ -29,7 +30,7 @@ async def show(request: PortalRequest) -> Response[Any]:
 
 
 @post("/sign-in", guards=[everyone()])
-async def with_password(request: PortalRequest, services: Services) -> Response[Any]:
+async def with_password(request: PortalRequest, services: NamedDependency[Services]) -> Response[Any]:
     """Check address and password."""
     form = await Form.of(request)
     email, password = form.text("email"), form.secret("password")
@@ -61,7 +62,7 @@ async def with_password(request: PortalRequest, services: Services) -> Response[
 
 
 @get("/sign-in/code", guards=[everyone()])
-async def show_code(request: PortalRequest, services: Services) -> Response[Any]:
+async def show_code(request: PortalRequest, services: NamedDependency[Services]) -> Response[Any]:
     """Ask for the second factor of somebody whose password was right."""
     if _code_step(request, services) is None:
         return Redirect("/sign-in", status_code=303)
@@ -69,7 +70,7 @@ async def show_code(request: PortalRequest, services: Services) -> Response[Any]
 
 
 @post("/sign-in/code", guards=[everyone()])
-async def with_code(request: PortalRequest, services: Services) -> Response[Any]:
+async def with_code(request: PortalRequest, services: NamedDependency[Services]) -> Response[Any]:
     """Check the second factor."""
     step = _code_step(request, services)
     if step is None:
@@ -96,7 +97,9 @@ async def with_code(request: PortalRequest, services: Services) -> Response[Any]
 
 
 @post("/sign-out", guards=[signed_in()])
-async def sign_out(request: PortalRequest, services: Services, viewer: Viewer) -> Response[Any]:
+async def sign_out(
+    request: PortalRequest, services: NamedDependency[Services], viewer: NamedDependency[Viewer]
+) -> Response[Any]:
     """End the session at hand; the browser forgets what it held of it, and stays a known one."""
     now = services.clock()
     await services.sign_in.end_session(viewer.user.user_id, viewer.session.session_id, now, actor(request))

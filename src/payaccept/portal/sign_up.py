@@ -3,6 +3,7 @@
 from typing import Any
 
 from litestar import Response, get, post
+from litestar.di import NamedDependency
 from litestar.response import Redirect
 
 from payaccept.domain.attempt_limit import Kind, address_block
@@ -19,7 +20,7 @@ from payaccept.portal.sign_in import browser_of, enter
 
 
 @get("/sign-up", guards=[everyone()])
-async def show(request: PortalRequest, services: Services) -> Response[Any]:
+async def show(request: PortalRequest, services: NamedDependency[Services]) -> Response[Any]:
     """Show the form."""
     _require_sandbox(services)
     if request.user is not None:
@@ -28,7 +29,7 @@ async def show(request: PortalRequest, services: Services) -> Response[Any]:
 
 
 @post("/sign-up", guards=[everyone()])
-async def sign_up(request: PortalRequest, services: Services) -> Response[Any]:
+async def sign_up(request: PortalRequest, services: NamedDependency[Services]) -> Response[Any]:
     """Make a user and a merchant, and sign in."""
     _require_sandbox(services)
     form = await Form.of(request)
@@ -57,14 +58,16 @@ async def sign_up(request: PortalRequest, services: Services) -> Response[Any]:
 
 
 @get("/merchants/new", guards=[signed_in()])
-async def show_new_merchant(request: PortalRequest, services: Services) -> Page:
+async def show_new_merchant(request: PortalRequest, services: NamedDependency[Services]) -> Page:
     """Ask for the name of one more merchant."""
     _require_sandbox(services)
     return page(request, "sign_up/merchant.html")
 
 
 @post("/merchants/new", guards=[signed_in()])
-async def make_merchant(request: PortalRequest, services: Services, viewer: Viewer) -> Response[Any]:
+async def make_merchant(
+    request: PortalRequest, services: NamedDependency[Services], viewer: NamedDependency[Viewer]
+) -> Response[Any]:
     """Make one more merchant."""
     _require_sandbox(services)
     form = await Form.of(request)

@@ -3,6 +3,8 @@
 from typing import Any
 
 from litestar import MediaType, Request, Response, get
+from litestar.di import NamedDependency
+from litestar.params import FromPath
 
 from payaccept.portal.access import unattended
 from payaccept.portal.errors import PageNotFound
@@ -12,7 +14,7 @@ _FOR_GOOD = "public, max-age=31536000, immutable"
 
 
 @get("/static/{name:str}", guards=[unattended()])
-async def file(request: Request[Any, Any, Any], name: str) -> Response[bytes]:
+async def file(request: Request[Any, Any, Any], name: FromPath[str]) -> Response[bytes]:
     """Serve a file by the name that its content gives it."""
     asset = request.app.state.assets.find(name)
     if asset is None:
@@ -27,7 +29,7 @@ async def health() -> str:
 
 
 @get("/readyz", guards=[unattended()], media_type=MediaType.TEXT)
-async def readiness(services: Services) -> str:
+async def readiness(services: NamedDependency[Services]) -> str:
     """Tell that the database answers."""
     await services.ping()
     return "ok\n"
