@@ -24,7 +24,7 @@ _COMMON: Final = frozenset(_WORDS.split())
 _LOOKALIKES: Final = str.maketrans("013457@$!", "oleastasi")
 _ROWS: Final = (
     "abcdefghijklmnopqrstuvwxyz",
-    "01234567890",
+    "0123456789",
     "qwertyuiopasdfghjklzxcvbnm",
     "qwertzuiopasdfghjklyxcvbnm",
 )
@@ -67,7 +67,7 @@ def _core(folded: str) -> str:
 
 def _is_common(folded: str) -> bool:
     core = _core(folded)
-    spelled = _core(folded.translate(_LOOKALIKES))
+    spelled = core.translate(_LOOKALIKES)
     joined = re.sub(r"[\W_]+", "", core)
     return bool({core, spelled, joined} & _COMMON)
 

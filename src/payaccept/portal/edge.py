@@ -31,6 +31,8 @@ _HEADERS: Final = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 _HSTS: Final = {"strict-transport-security": "max-age=31536000"}
+_SECRETS_BELOW: Final = frozenset({"invitation", "new-password"})
+_NOWHERE: Final = "/%00"  # the signs themselves: no route has them
 _NO_STORE: Final = b"no-store"
 
 _log = logging.getLogger(__name__)
@@ -77,6 +79,9 @@ class Edge:
             await send(message)
 
         try:
+            if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+                # No text of ours has that sign, and PostgreSQL takes none with it.
+                scope["path"] = _NOWHERE
             await self.app(scope, _Limited(receive), send_with_headers)
         except Exception:
             # Litestar answers errors itself: what gets here broke while answering.
@@ -147,7 +152,7 @@ def _is_in(text: str, networks: Sequence[Network]) -> bool:
 def _loggable(path: str) -> str:
     """Return a path for the log, without the secret of a one-time link."""
     first, _, rest = path[1:].partition("/")
-    return f"/{first}/…" if first == "invitation" and rest else path[:200]
+    return f"/{first}/…" if first in _SECRETS_BELOW and rest else path[:200]
 
 
 async def _fail(send: Send, request_id: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from litestar import Request
+from litestar.exceptions import HTTPException
 
 MAX_FIELD = 16 * 1024
 
@@ -19,7 +20,12 @@ class Form:
     async def of(cls, request: Request[Any, Any, Any]) -> "Form":
         """Read the form of a request; a field sent twice counts once, and files are not among them."""
         sent = await request.form()
-        return cls({name: value for name, value in sent.items() if isinstance(value, str)})
+        values = {name: value for name, value in sent.items() if isinstance(value, str)}
+        if any(
+            "\0" in value for value in values.values()
+        ):  # which nobody types, and PostgreSQL does not take
+            raise HTTPException(status_code=400)
+        return cls(values)
 
     def text(self, name: str, *, max_length: int = MAX_FIELD) -> str:
         """Return a field without blanks around it; too long a one is an error and comes back cut."""
