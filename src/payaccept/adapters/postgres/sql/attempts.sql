@@ -8,7 +8,9 @@ ON CONFLICT DO NOTHING;
 -- Locked in one order, so that two attempts never wait for each other in a circle.
 SELECT kind, slot, level, updated_at
 FROM attempt_buckets
-WHERE (kind, slot) IN (SELECT * FROM unnest(%(kind)s::text[], %(slot)s::integer[]))
+WHERE (kind, slot) IN (
+    SELECT u.kind, u.slot FROM unnest(%(kind)s::text[], %(slot)s::integer[]) AS u (kind, slot)
+)
 ORDER BY kind, slot
 FOR UPDATE;
 
