@@ -23,20 +23,24 @@ LOOKS = [(phone, dark) for phone in (False, True) for dark in (False, True)]
 
 
 class Visit:
-    """One visitor with one browser: where the demo merchant is, and how to sign in as its owner."""
+    """One browser, and the demo merchant's owner, who signs in when a page asks for it."""
 
-    def __init__(self, told: dict[str, Any], number: int) -> None:
+    def __init__(self, told: dict[str, Any], look: int) -> None:
         self.home = f"/m/{told['clientId']}"
         self.user = told["portalUser"]
         self.password = told["portalPassword"]
-        self.number = number
+        self.look = look
+        self._is_in = False
 
     async def sign_in(self, page: Page) -> None:
+        if self._is_in:
+            return
         await page.goto("/sign-in")
         await page.get_by_label("E-mail address").fill(self.user)
         await page.get_by_label("Password").fill(self.password)
         await page.get_by_role("button", name="Sign in").click()
         await page.wait_for_url(re.compile("/m/"))
+        self._is_in = True
 
 
 def at(path: str) -> Steps:
@@ -71,7 +75,7 @@ async def mistaken_sign_up(page: Page, _visit: Visit) -> None:
 async def invited(page: Page, visit: Visit) -> None:
     await visit.sign_in(page)
     await page.goto(f"{visit.home}/people/invite")
-    await page.get_by_label("E-mail address").fill(f"zoe.{visit.number}@shop.example")
+    await page.get_by_label("E-mail address").fill(f"zoe.{visit.look}@shop.example")
     await page.get_by_label("Developer").check()
     await page.get_by_role("button", name="Make the invitation").click()
 
@@ -90,7 +94,7 @@ async def scan(page: Page, visit: Visit) -> None:
     await page.get_by_role("button", name="Continue").click()
 
 
-# Named as the files are; a page that is added has its line here.
+# Named as the files are; a page that is added has its line here. Those of the signed-in come last.
 PICTURES: dict[str, Steps] = {
     "front": at("/"),
     "sign-in": at("/sign-in"),
@@ -109,20 +113,19 @@ PICTURES: dict[str, Steps] = {
 }
 
 
-async def take(browser: Browser, url: str, told: dict[str, Any], directory: Path, wanted: list[str]) -> None:
-    number = 0
-    for name, steps in PICTURES.items():
-        if wanted and not any(part in name for part in wanted):
-            continue
-        for phone, dark in LOOKS:
-            number += 1
-            async with opened_page(browser, url, phone=phone, dark=dark) as page:
-                await steps(page, Visit(told, number))
-                file = f"{name}-{'phone' if phone else 'wide'}-{'dark' if dark else 'light'}.png"
-                await page.screenshot(path=directory / file, full_page=True)
+async def take(browser: Browser, told: dict[str, Any], directory: Path, wanted: list[str]) -> None:
+    for look, (phone, dark) in enumerate(LOOKS):
+        visit = Visit(told, look)
+        kind = f"{'phone' if phone else 'wide'}-{'dark' if dark else 'light'}"
+        async with opened_page(browser, told["portalUrl"], phone=phone, dark=dark) as page:
+            for name, steps in PICTURES.items():
+                if wanted and not any(part in name for part in wanted):
+                    continue
+                await steps(page, visit)
+                await page.screenshot(path=directory / f"{name}-{kind}.png", full_page=True)
                 for element in await overflow(page):
-                    print(f"{file}: wider than the screen: {element}", file=sys.stderr)
-        print(name)
+                    print(f"{name}-{kind}: wider than the screen: {element}", file=sys.stderr)
+        print(kind)
 
 
 async def main(directory: Path, wanted: list[str]) -> None:
@@ -133,7 +136,7 @@ async def main(directory: Path, wanted: list[str]) -> None:
     ):
         told = json.loads((sandbox.data_dir / "demo-merchant.json").read_bytes())
         async with running_browser() as browser:
-            await take(browser, told["portalUrl"], told, directory, wanted)
+            await take(browser, told, directory, wanted)
 
 
 if __name__ == "__main__":
