@@ -3,10 +3,12 @@
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import httpx
 import pytest
 
+from payaccept.domain import totp
 from processes import Sandbox, one_line, payaccept
 from visitor import HtmlForm, Seen
 
@@ -71,6 +73,23 @@ def test_who_has_lost_the_password_gets_a_link_from_a_command(sandbox, client, t
     unknown = payaccept("operator", "password-link", "--email", "x@y.example", "--data-dir", sandbox.data_dir)
     assert unknown.returncode == 1
     assert "there is no account" in one_line(unknown.stderr)
+
+
+def test_who_has_lost_the_phone_gets_in_again_by_a_command(sandbox, client, told):
+    made = sandbox.cli("operator", "create", "--email", "phone@pay.example")
+    password = "seven green lamps hum"
+    send(client, made["url"].removeprefix(told["portalUrl"]), name="Phone", password=password)
+    page = send(client, "/account/second-factor", current=password)
+    form = page.form("/account/second-factor/on")
+    [secret] = re.findall(r'data-copy="((?:[A-Z2-7]{4} ?){8})"', page.html)
+    code = totp.code_at(secret.replace(" ", ""), datetime.now(UTC))
+    client.post(form.action, data=form.fields | {"code": code})
+    client.cookies.clear()
+    assert send(client, "/sign-in", email="phone@pay.example", password=password).path == "/sign-in/code"
+    off = ("operator", "second-factor-off", "--email", "phone@pay.example", "--data-dir", sandbox.data_dir)
+    assert payaccept(*off).returncode == 0
+    assert send(client, "/sign-in", email="phone@pay.example", password=password).path == "/"
+    assert "is off already" in one_line(payaccept(*off).stderr)
 
 
 def test_a_mistaken_address_is_refused_in_one_line(sandbox):

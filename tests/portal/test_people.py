@@ -7,7 +7,7 @@ import pytest
 
 from deployment import fetch_all, numbers
 from payaccept.domain.errors import OwnerNeeded
-from payaccept.domain.user import COMMAND_LINE, Role
+from payaccept.domain.user import COMMAND_LINE, Membership, Role
 from portals import PASSWORD
 
 
@@ -234,3 +234,20 @@ async def test_viewers_see_the_people_and_neither_invitations_nor_a_way_to_chang
     assert email not in seen.text
     assert f"{owner.home}/people/invite" not in seen.links
     assert [form.action for form in seen.forms] == ["/sign-out"]
+
+
+async def test_a_merchant_has_fifty_people_invitations_included_and_the_page_stays_small(portal):
+    owner = await portal.owner()
+    membership = Membership(client_id=owner.client_id, merchant_name="Corner shop", role=Role.OWNER)
+    for number in range(49):
+        email = f"{number}{'x' * 40}@{somebody()}"
+        email = email.replace("@new", "-new", 1)
+        await portal.services.people.invite(membership, email, Role.VIEWER, portal.clock(), COMMAND_LINE)
+    visitor = await owner.browser()
+    page = await visitor.get(f"{owner.home}/people")
+    assert len(page.response.content) < 60 * 1024
+    seen = await visitor.fill(
+        f"{owner.home}/people/invite", f"{owner.home}/people/invite", email=somebody(), role="viewer"
+    )
+    assert seen.status == 422
+    assert "at most 50 people" in seen.text

@@ -12,7 +12,7 @@ from payaccept.cli.merchant_options import FILE_NAME
 from payaccept.config import Settings
 from payaccept.domain.errors import EmailTaken
 from payaccept.domain.user import Actor, Membership, Role
-from payaccept.portal_wiring import PeopleAdministration
+from payaccept.people_wiring import PeopleAdministration
 from payaccept.sdk import keys
 from payaccept.sdk.keys import KeyPair
 from payaccept.wiring import now_utc

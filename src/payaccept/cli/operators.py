@@ -16,9 +16,9 @@ from payaccept.cli.deployment import DatabaseUrlOption, DataDirOption, run_with,
 from payaccept.cli.merchant_options import FILE_NAME, JsonOption
 from payaccept.cli.terminal import Failed
 from payaccept.config import Settings
-from payaccept.domain.user import User
+from payaccept.domain.user import COMMAND_LINE, User
 from payaccept.operations.people import Sent
-from payaccept.portal_wiring import PeopleAdministration
+from payaccept.people_wiring import PeopleAdministration
 
 T = TypeVar("T")
 
@@ -136,6 +136,24 @@ def password_link(
         return await administration.people.send_password_link(await _user(administration, email), now)
 
     _show_link(_work_on(data_dir, database_url, work), "Link made.", json=json)
+
+
+@app.command("second-factor-off")
+def second_factor_off(
+    email: EmailOption,
+    data_dir: DataDirOption = None,
+    database_url: DatabaseUrlOption = None,
+) -> None:
+    """Switch the second factor off for whoever has lost the phone and the recovery codes."""
+
+    async def work(administration: PeopleAdministration, now: datetime) -> None:
+        user = await _user(administration, email)
+        if not user.has_totp:
+            raise Failed(f"the second factor of {terminal.printable(email)} is off already")
+        await administration.users.switch_totp_off(user, now, COMMAND_LINE)
+
+    _work_on(data_dir, database_url, work)
+    terminal.heading("The second factor is off: the password alone signs in.")
 
 
 async def _user(administration: PeopleAdministration, email: str) -> User:

@@ -10,6 +10,8 @@ from msgspec import Struct
 
 MAX_EMAIL: Final = 254  # RFC 5321, 4.5.3.1.3
 MAX_USER_NAME: Final = 80
+MAX_PEOPLE: Final = 50  # of one merchant, invitations included
+MAX_MERCHANTS: Final = 100  # of one user, as far as it makes them itself
 
 # OWASP ASVS 4.0, 3.3.2 for level 2: signed in anew after 12 hours, or 30 minutes without use.
 SESSION_IDLE: Final = timedelta(minutes=30)

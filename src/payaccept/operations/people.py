@@ -11,6 +11,7 @@ from payaccept.domain.errors import EmailTaken, LinkSpent, SettingRefused, UserN
 from payaccept.domain.user import (
     COMMAND_LINE,
     LINK_LIVES,
+    MAX_PEOPLE,
     Account,
     Actor,
     Link,
@@ -111,6 +112,8 @@ class People:
         members = await self._store.list_members(client_id)
         if email_key(email) in {email_key(member.user.email) for member in members}:
             raise EmailTaken("this person belongs to the merchant already")
+        if len(members) + len(await self._store.list_links(client_id, now)) >= MAX_PEOPLE:
+            raise SettingRefused(f"A merchant has at most {MAX_PEOPLE} people, open invitations included.")
         link = _link(Purpose.MEMBER, email, now, by, client_id, membership.merchant_name, role)
         invited = entry(by, now, "member.invited", email, client_id=client_id, after={"role": role.value})
         return await self._send(link, invited)

@@ -13,6 +13,7 @@ from payaccept.domain.errors import EmailTaken, SettingRefused
 from payaccept.domain.merchant import Environment, Merchant
 from payaccept.domain.user import (
     COMMAND_LINE,
+    MAX_MERCHANTS,
     Account,
     Actor,
     User,
@@ -109,6 +110,8 @@ class Users:
     async def add_merchant(self, viewer: Viewer, name: str, now: datetime, by: Actor) -> Merchant:
         """Make one more merchant that a user owns. Raises: SettingRefused."""
         merchant = self._merchants.draft(name, now)
+        if len(viewer.memberships) >= MAX_MERCHANTS:
+            raise SettingRefused(f"somebody who belongs to {MAX_MERCHANTS} merchants makes no more")
         entries = [created(merchant, by), _owns(viewer.user, merchant, by)]
         await self._store.insert_owner(None, viewer.user.user_id, merchant, entries)
         return merchant

@@ -6,7 +6,7 @@ from litestar import Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
-from payaccept.domain.errors import EmailTaken, OwnerNeeded, UserNotFound
+from payaccept.domain.errors import EmailTaken, OwnerNeeded, SettingRefused, UserNotFound
 from payaccept.domain.user import ROLE_SUMMARIES, Membership, Permission, Role, Viewer, email_problem
 from payaccept.operations.people import Sent
 from payaccept.portal.access import PortalRequest, member
@@ -46,6 +46,8 @@ async def invite(
             sent = await services.people.invite(membership, email, role, services.clock(), actor(request))
         except EmailTaken:
             form.fail("email", "This person belongs to the merchant already.")
+        except SettingRefused as refused:
+            form.fail("form", str(refused))
         else:
             return _invited(request, sent)
     return page(request, "people/invite.html", form=form, status=422, roles=_ROLES)

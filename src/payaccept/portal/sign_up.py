@@ -75,7 +75,11 @@ async def make_merchant(
     if not form.is_valid:
         return page(request, "sign_up/merchant.html", form=form, status=422)
     await _require_patience(request, services)
-    merchant = await services.users.add_merchant(viewer, name, services.clock(), actor(request))
+    try:
+        merchant = await services.users.add_merchant(viewer, name, services.clock(), actor(request))
+    except SettingRefused as refused:
+        form.fail("form", _sentence(refused))
+        return page(request, "sign_up/merchant.html", form=form, status=422)
     return go(request, f"/m/{merchant.client_id}", f"{merchant.name} is ready to be tried out.")
 
 
@@ -92,8 +96,12 @@ def _merchant_name(form: Form, services: Services) -> str:
     try:
         services.merchants.draft(name, services.clock())
     except SettingRefused as refused:
-        form.fail("merchant", f"{str(refused)[:1].upper()}{str(refused)[1:]}.")
+        form.fail("merchant", _sentence(refused))
     return name
+
+
+def _sentence(refused: SettingRefused) -> str:
+    return f"{str(refused)[:1].upper()}{str(refused)[1:]}."
 
 
 async def _require_patience(request: PortalRequest, services: Services) -> None:

@@ -84,7 +84,8 @@ WHERE session_id = %(session_id)s AND last_seen_at < %(now)s AND ended_at IS NUL
 SELECT session_id, user_id, address, user_agent, created_at, last_seen_at
 FROM sessions
 WHERE user_id = %(user_id)s AND ended_at IS NULL AND created_at > %(created_after)s AND last_seen_at > %(seen_after)s
-ORDER BY last_seen_at DESC, session_id;
+ORDER BY last_seen_at DESC, session_id
+LIMIT 50;
 
 -- name: end_session
 UPDATE sessions SET ended_at = %(now)s
