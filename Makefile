@@ -1,6 +1,7 @@
 # make run      the sandbox, in the foreground; Ctrl-C stops it
 # make test     the tests
 # make check    everything that has to pass before a merge: style, types, layers, tests
+# make screenshots  pictures of the portal's pages, in build/screenshots
 # make bench    the benchmark
 # make format   writes the sources the way `make check` wants them
 # make lock     pins the dependencies again after a change of pyproject.toml; ARGS=--upgrade takes the newest
@@ -13,7 +14,7 @@
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .SUFFIXES:
-.PHONY: help run test check bench format lock clean
+.PHONY: help run test check screenshots bench format lock clean
 
 ARGS ?=
 PYTHON ?=
@@ -39,6 +40,9 @@ check: $(dev)
 	$(venv) -m mypy
 	.venv/bin/lint-imports
 	@$(MAKE) --no-print-directory test
+
+screenshots: $(dev)
+	@PYTHONPATH=tests $(venv) tools/screenshots.py $(ARGS)
 
 bench: $(server)
 	@$(venv) -m bench $(ARGS)

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,6 +32,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     environment: Environment = Environment.SANDBOX
     database_url: str = ""
     web_base_url: str = "http://127.0.0.1:8081"
+    api_base_url: str = "http://127.0.0.1:8080"
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    smtp_url: str = ""
+    mail_from: str = ""
     settle_delay_s: float = 2.0
     order_expiry_s: float = 900.0
     retry_schedule_s: tuple[float, ...] = RETRY_SCHEDULE_S
@@ -126,6 +132,21 @@ def _base_url(text: str) -> str:
     return text.rstrip("/")
 
 
+def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    return tuple(ip_network(network.strip()) for network in text.split(",") if network.strip())
+
+
+def _write_networks(networks: tuple[IPv4Network | IPv6Network, ...]) -> str:
+    return ",".join(map(str, networks))
+
+
+def _smtp_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"smtp", "smtps"} or not parts.hostname:
+        raise ValueError("must look like smtps://user:password@mail.example.com:465, or smtp:// for STARTTLS")
+    return text
+
+
 def _write_schedule(steps: tuple[float, ...]) -> str:
     return ",".join(map(str, steps))
 
@@ -138,6 +159,10 @@ _FIELDS: Final[dict[str, _Field]] = {
     "PAYACCEPT_ENVIRONMENT": _Field("environment", Environment),
     "PAYACCEPT_DATABASE_URL": _Field("database_url", str),
     "PAYACCEPT_WEB_BASE_URL": _Field("web_base_url", _base_url),
+    "PAYACCEPT_API_BASE_URL": _Field("api_base_url", _base_url),
+    "PAYACCEPT_TRUSTED_PROXIES": _Field("trusted_proxies", _networks, _write_networks),
+    "PAYACCEPT_SMTP_URL": _Field("smtp_url", _smtp_url),
+    "PAYACCEPT_MAIL_FROM": _Field("mail_from", str),
     "PAYACCEPT_SETTLE_DELAY_S": _Field("settle_delay_s", _seconds),
     "PAYACCEPT_ORDER_EXPIRY_S": _Field("order_expiry_s", _seconds),
     "PAYACCEPT_RETRY_SCHEDULE_S": _Field("retry_schedule_s", _schedule, _write_schedule),

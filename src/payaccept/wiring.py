@@ -87,12 +87,17 @@ def open_vault(settings: Settings) -> Vault:
 
     Raises: SettingInvalid, VaultError.
     """
+    return Vault(master_key_of(settings))
+
+
+def master_key_of(settings: Settings) -> bytes:
+    """Return the master key of the environment, or of a file. Raises: SettingInvalid, VaultError."""
     master_key = os.environ.get("PAYACCEPT_MASTER_KEY", "").strip()
     if master_key:
-        return Vault(master_key.encode())
+        return master_key.encode()
     if settings.master_key_file is None:
         raise SettingInvalid("PAYACCEPT_MASTER_KEY_FILE or PAYACCEPT_MASTER_KEY: the master key is needed")
-    return Vault(read_master_key(settings.master_key_file))
+    return read_master_key(settings.master_key_file)
 
 
 async def migrate(settings: Settings) -> list[migrations.Migration]:

@@ -40,18 +40,28 @@ async def test_a_first_start_makes_everything_and_a_second_goes_on_with_it(direc
             "clientId": told["clientId"],
             "keyVersion": 1,
             "privateKeyFile": str(data_dir / "demo-merchant-key.pem"),
+            "portalUser": "demo@merchant.example",
+            "portalPassword": told["portalPassword"],
             "webhookKeysUrl": f"{sandbox.base_url}/.well-known/payaccept/webhook-keys",
+            "portalUrl": f"http://127.0.0.1:{sandbox.portal_port}",
         }
+        assert len(told["portalPassword"]) == 20
         assert told["clientId"].startswith("sandbox_")
         assert mode(data_dir) == 0o700
-        for secret in ("demo-merchant-key.pem", "master.key"):
+        for secret in ("demo-merchant-key.pem", "demo-merchant.json", "master.key"):
             assert mode(data_dir / secret) == 0o600
         for closed in ("postgres", "run", "logs"):
             assert mode(data_dir / closed) == 0o700
         async with Till(sandbox.base_url, sandbox.demo_merchant()) as till:
             paid = await till.create("retailPay")
         said = sandbox.output.read_text()
-        for part in (sandbox.base_url, told["clientId"], "payaccept pay qr"):
+        for part in (
+            sandbox.base_url,
+            told["clientId"],
+            told["portalUrl"],
+            told["portalPassword"],
+            "payaccept pay qr",
+        ):
             assert part in said
 
         in_use = start_in_vain(data_dir)

@@ -56,6 +56,7 @@ _DIFFERS = [
         (r"127\.0\.0\.1:\d+", "HOST"),
         (r"^payaccept \d\S*: ", "payaccept VERSION: "),
         (r"\S*/sandbox/", "DATA/"),
+        (r"(?<=@merchant\.example  )\S{20}$", "PASSWORD"),
     )
 ]
 

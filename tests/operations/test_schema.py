@@ -356,4 +356,5 @@ def test_payments_refer_to_no_merchant(database_url):
         database_url,
         "SELECT conrelid::regclass::text, confrelid::regclass::text FROM pg_constraint WHERE contype = 'f'",
     )
-    assert sorted(rows) == [("deliveries", "events"), ("events", "payments"), ("merchant_keys", "merchants")]
+    of_payments = [row for row in rows if row[0] in {"payments", "events", "deliveries"}]
+    assert sorted(of_payments) == [("deliveries", "events"), ("events", "payments")]

@@ -24,6 +24,8 @@ FOR_COMMANDS = {
 }
 # Known only when the sandbox has chosen its data directory, and told in words.
 CHOSEN_LATER = {"PAYACCEPT_DATABASE_URL", "PAYACCEPT_MASTER_KEY_FILE"}
+# Empty unless somebody says otherwise.
+EMPTY = {"PAYACCEPT_TRUSTED_PROXIES", "PAYACCEPT_SMTP_URL", "PAYACCEPT_MAIL_FROM"}
 
 # By default it follows another setting, which is told in words.
 FOLLOWS = {"PAYACCEPT_PROVIDER_KEY_KEEP_S"}
@@ -42,7 +44,7 @@ def test_every_setting_has_its_row_in_the_order_of_the_code():
 
 def test_the_defaults_are_those_of_the_code():
     assert from_environ(values(0), Settings()) == Settings()
-    assert {name for name in ROWS if name not in values(0)} == CHOSEN_LATER | FOLLOWS | NONE
+    assert {name for name in ROWS if name not in values(0)} == CHOSEN_LATER | FOLLOWS | NONE | EMPTY
 
 
 def test_the_sandbox_has_the_defaults_that_are_told_for_it():
@@ -58,7 +60,7 @@ def test_every_variable_of_the_sources_is_told_and_no_other():
     assert set(re.findall(r"\"(PAYACCEPT_\w+)\"", sources)) == told
 
 
-@pytest.mark.parametrize("name", ["sandbox", "api", "worker", "migrate"])
+@pytest.mark.parametrize("name", ["sandbox", "api", "portal", "worker", "migrate"])
 def test_every_option_of_a_process_is_told(name, capsys):
     with pytest.raises(SystemExit):
         cli.main([name, "--help"])

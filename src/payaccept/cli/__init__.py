@@ -40,8 +40,10 @@ _SERVICE_COMMANDS: Final = {
     "provider-key": _Entry(
         "payaccept.cli.provider_keys:app", "List, rotate and withdraw the keys that sign webhooks."
     ),
+    "operator": _Entry("payaccept.cli.operators:app", "Manage the provider's own people in the portal."),
     "wallet": _Entry("payaccept.cli.wallet:app", "Play the customer of the simulated wallet."),
     "api": _Entry("payaccept.cli.processes:api", "Run the API process."),
+    "portal": _Entry("payaccept.cli.processes:portal", "Run the process of the web pages."),
     "worker": _Entry("payaccept.cli.processes:worker", "Run the worker process."),
     "migrate": _Entry("payaccept.cli.processes:migrate", "Bring the database to this version."),
 }

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -19,6 +20,7 @@ from payaccept.domain.errors import StoreUnavailable
 from payaccept.wire import timestamps
 from payaccept.wiring import Administration, now_utc
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 DataDirOption = Annotated[
@@ -72,9 +74,19 @@ def administer(
     data_dir: Path | None, database_url: str | None, work: Callable[[Administration, datetime], Awaitable[T]]
 ) -> T:
     """Do an administrator's work on a deployment; what goes wrong ends in one line."""
+    return run_with(Administration, data_dir, database_url, work)
+
+
+def run_with(
+    opened: Callable[[Settings], AbstractAsyncContextManager[A]],
+    data_dir: Path | None,
+    database_url: str | None,
+    work: Callable[[A, datetime], Awaitable[T]],
+) -> T:
+    """Do work on a deployment with what `opened` makes of its settings; what goes wrong ends in one line."""
 
     async def run() -> T:
-        async with Administration(settings) as administration:
+        async with opened(settings) as administration:
             return await work(administration, now_utc())
 
     try:

@@ -1,10 +1,11 @@
-"""`payaccept api`, `worker` and `migrate`: the service's processes, on any PostgreSQL."""
+"""`payaccept api`, `portal`, `worker` and `migrate`: the service's processes, on any PostgreSQL."""
 
 import asyncio
 import contextlib
 import os
 import signal
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -54,19 +55,53 @@ def api(
     metrics: figures.Option = None,
 ) -> None:
     """Run the signed API until SIGTERM; requests in flight are finished."""
-    settings = _settings(database_url)
     metrics_address = figures.address_of(metrics)
     if metrics_address is not None and metrics_address.port == port:
         raise Mistake("--metrics needs a port of its own: the API's is for its clients")
+    kernel = "payaccept.wiring:api_kernel"
+    counted = figures.served_for_api(metrics_address)
+    _serve("api", kernel, Interfaces.RSGI, host, port, workers, database_url, counted)
+
+
+def portal(
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = 8081,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that serve pages.")] = 1,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Run the web pages until SIGTERM; requests in flight are finished."""
+    _serve(
+        "portal",
+        "payaccept.portal_wiring:portal_app",
+        Interfaces.ASGI,
+        host,
+        port,
+        workers,
+        database_url,
+        nullcontext(),
+    )
+
+
+def _serve(
+    process: str,
+    factory: str,
+    interface: Interfaces,
+    host: str,
+    port: int,
+    workers: int,
+    database_url: str | None,
+    counted: AbstractContextManager[None],
+) -> None:
+    settings = _settings(database_url)
     _check_database(settings)
     os.environ.update(settings.to_environ())  # for the processes that serve
-    logs.configure("api")
+    logs.configure(process)
     server: Any = Server(
-        "payaccept.wiring:api_kernel",
+        factory,
         factory=True,
         address=host,
         port=port,
-        interface=Interfaces.RSGI,
+        interface=interface,
         loop=Loops.uvloop,
         http=HTTPModes.http1,
         workers=workers,
@@ -77,7 +112,7 @@ def api(
         workers_kill_timeout=GRACE_S,
         log_enabled=False,
     )
-    with figures.served_for_api(metrics_address):
+    with counted:
         server.serve()
 
 

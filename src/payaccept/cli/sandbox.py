@@ -1,6 +1,5 @@
 """`payaccept sandbox`: the whole service in one process tree, on a PostgreSQL of its own."""
 
-import asyncio
 import dataclasses
 import os
 import shlex
@@ -11,18 +10,16 @@ import sys
 import urllib.error
 import urllib.request
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-import msgspec
 import typer
 from msgspec.structs import replace
 
 from payaccept import __version__
 from payaccept.adapters.postgres.embedded import EmbeddedPostgres, EmbeddedPostgresError, default_data_dir
 from payaccept.adapters.vault import VaultError, make_master_key
-from payaccept.cli import terminal
+from payaccept.cli import demo_merchant, terminal
 from payaccept.cli.deployment import MASTER_KEY, SANDBOX_KEY_LEAD_S
 from payaccept.cli.merchant_options import FILE_NAME
 from payaccept.cli.processes import GRACE_S, prepare_database
@@ -30,8 +27,6 @@ from payaccept.cli.terminal import Failed, Mistake
 from payaccept.config import SettingInvalid, Settings, from_environ, read_setting
 from payaccept.figures.exposition import PATH as METRICS_PATH
 from payaccept.figures.exposition import Address
-from payaccept.operations.merchants import Merchants
-from payaccept.sdk import keys
 from payaccept.supervisor import (
     Child,
     DataDirectoryInUseError,
@@ -41,14 +36,12 @@ from payaccept.supervisor import (
     SupervisorError,
     command,
 )
-from payaccept.wiring import Administration
 
 LAYOUT: Final = 1  # of the data directory; a newer one is not touched
-DEMO_KEY: Final = "demo-merchant-key.pem"
 _TOLD: Final = frozenset({Event.EXITED, Event.RESTARTING, Event.FAILED, Event.KILLED})
 
 
-def _sandbox_defaults(host: str, portal_port: int) -> Settings:
+def _sandbox_defaults(host: str, portal_port: int, api_port: int = 8080) -> Settings:
     """A local sandbox takes notifications on this very machine, and its callers are not strangers."""
     return Settings(
         allow_http=True,
@@ -56,6 +49,7 @@ def _sandbox_defaults(host: str, portal_port: int) -> Settings:
         failure_limit=60_000,
         provider_key_lead_s=SANDBOX_KEY_LEAD_S,
         web_base_url=f"http://{_for_url(host)}:{portal_port}",
+        api_base_url=f"http://{_for_url(host)}:{api_port}",
     )
 
 
@@ -69,7 +63,7 @@ def sandbox(
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     api_port: Annotated[int, typer.Option("--api-port", min=1, max=65535, help="Port of the API.")] = 8080,
     portal_port: Annotated[
-        int, typer.Option("--portal-port", min=1, max=65535, help="Port of the web pages, named in links.")
+        int, typer.Option("--portal-port", min=1, max=65535, help="Port of the web pages.")
     ] = 8081,
     api_workers: Annotated[
         int, typer.Option("--api-workers", min=1, help="Processes that serve the API.")
@@ -114,13 +108,15 @@ def sandbox(
         for name, text in given.items():
             if text is not None:
                 read_setting(name, text)
-        settings = from_environ(environ, _sandbox_defaults(host, portal_port))
+        settings = from_environ(environ, _sandbox_defaults(host, portal_port, api_port))
     except SettingInvalid as error:
         raise Mistake(str(error)) from None
     if metrics_port in {api_port, api_port - 1}:
         raise Mistake("--metrics-port and the next port must not be the API's")
     directory = (data_dir or default_data_dir()).absolute()
-    _Sandbox(directory, settings, host, api_port, api_workers, database_url, metrics_port).run()
+    _Sandbox(
+        directory, settings, host, api_port, portal_port, api_workers, database_url, metrics_port
+    ).run()
 
 
 class _Sandbox:
@@ -132,6 +128,7 @@ class _Sandbox:
         settings: Settings,
         host: str,
         api_port: int,
+        portal_port: int,
         api_workers: int,
         url: str | None,
         metrics_port: int | None,
@@ -139,11 +136,13 @@ class _Sandbox:
         self._directory = directory
         self._host = host
         self._api_port = api_port
+        self._portal_port = portal_port
         self._api_workers = api_workers
         self._metrics_port = metrics_port
         self._url = url
         self._settings = settings
         self._base_url = f"http://{_for_url(host)}:{api_port}"
+        self._portal_url = f"http://{_for_url(host)}:{portal_port}"
 
     def run(self) -> None:
         """Run until a signal; every failure to start is one line."""
@@ -152,6 +151,7 @@ class _Sandbox:
             _require_free(self._host, self._api_port, "--api-port")
             for port in self._metrics_ports():
                 _require_free(self._host, port, "--metrics-port")
+            _require_free(self._host, self._portal_port, "--portal-port")
             embedded = None if self._url else EmbeddedPostgres(self._directory)
             if embedded is not None:
                 held.callback(embedded.stop)
@@ -227,7 +227,18 @@ class _Sandbox:
                 stop_timeout_s=GRACE_S + 2,
             )
         )
-        children[-2] = self._prepared(children[-2])
+        portal = [*me, "portal", "--host", self._host, "--port", str(self._portal_port)]
+        children.append(
+            command(
+                "portal",
+                portal,
+                env=environ,
+                log_path=logs / "portal.log",
+                ready=lambda: _answers(f"{self._portal_url}/readyz"),
+                stop_timeout_s=GRACE_S + 2,
+            )
+        )
+        children[-3] = self._prepared(children[-3])
         return children
 
     def _metrics_ports(self) -> tuple[int, ...]:
@@ -242,50 +253,23 @@ class _Sandbox:
             nonlocal done
             if not done:
                 prepare_database(self._settings)
-                asyncio.run(self._make_demo_merchant())
+                demo_merchant.prepare(self._directory, self._settings, self._base_url)
                 done = True
             return worker.start()
 
         return dataclasses.replace(worker, start=start)
-
-    async def _make_demo_merchant(self) -> None:
-        """Make the demo merchant at the first start; later only see that its file tells the address of now."""
-        path = self._directory / FILE_NAME
-        told = msgspec.json.decode(path.read_bytes()) if path.exists() else None
-        if told is None:
-            private_key = self._directory / DEMO_KEY
-            async with Administration(self._settings) as administration:
-                now = datetime.now(UTC)
-                merchants: Merchants = administration.merchants
-                merchant = await merchants.create("Demo merchant", now)
-                pair = keys.generate()
-                private_key.unlink(missing_ok=True)  # of a first start that was killed
-                private_key.touch(mode=0o600)
-                private_key.write_bytes(pair.private_pem)
-                registered = await merchants.add_key(merchant.client_id, pair.public_pem, now)
-            told = {
-                "clientId": merchant.client_id,
-                "keyVersion": registered.key_version,
-                "privateKeyFile": str(private_key),
-            }
-        told = {
-            "baseUrl": self._base_url,
-            **{name: told[name] for name in ("clientId", "keyVersion", "privateKeyFile")},
-            "webhookKeysUrl": f"{self._base_url}/.well-known/payaccept/webhook-keys",
-        }
-        partial = path.with_suffix(".partial")
-        partial.write_bytes(msgspec.json.format(msgspec.json.encode(told), indent=2) + b"\n")
-        partial.rename(path)
 
     def _tell(self, name: str, event: Event, detail: str) -> None:
         if event in _TOLD:
             terminal.note(f"{name} {event}: {detail}")
 
     def _greet(self) -> None:
-        demo = msgspec.json.decode((self._directory / FILE_NAME).read_bytes())
+        demo = demo_merchant.tell(self._directory)
         terminal.heading(f"payaccept {__version__}: the sandbox is running.")
         terminal.rows(
             [
+                ("portal", demo["portalUrl"]),
+                ("sign in as", f"{demo['portalUser']}  {demo['portalPassword']}"),
                 ("API", self._base_url),
                 ("webhook keys", demo["webhookKeysUrl"]),
                 ("OpenAPI", f"{self._base_url}/openapi.json"),

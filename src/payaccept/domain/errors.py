@@ -9,13 +9,17 @@
     ├── OutcomeOpen              nobody can say yet whether it was done
     │   ├── StoreUnavailable         the database is away: nothing was done
     │   └── OutcomeUnknown           the database went away meanwhile
-    └── AdministrationRefused    a merchant's, a key's or an event's state does not allow it
+    └── AdministrationRefused    the state of a merchant, a key, an event or a person does not allow it
         ├── MerchantNotFound
         ├── EventNotFound
         ├── SendingRefused
         ├── KeyNotFound
         ├── KeyRefused
-        └── SettingRefused
+        ├── SettingRefused
+        ├── UserNotFound
+        ├── EmailTaken
+        ├── LinkSpent
+        └── OwnerNeeded
 
 Their message is for the person who asked. What HTTP makes of each stands in the API's gate alone.
 """
@@ -66,7 +70,7 @@ class OutcomeUnknown(OutcomeOpen):
 
 
 class AdministrationRefused(Refusal):
-    """The state of a merchant, a key or an event does not allow it."""
+    """The state of a merchant, a key, an event or a person does not allow it."""
 
 
 class MerchantNotFound(AdministrationRefused):
@@ -91,3 +95,19 @@ class KeyRefused(AdministrationRefused):
 
 class SettingRefused(AdministrationRefused):
     """The setting's value is not acceptable, or cannot be changed any more."""
+
+
+class UserNotFound(AdministrationRefused):
+    """There is no such user, or none of this merchant's."""
+
+
+class EmailTaken(AdministrationRefused):
+    """There is an account with this e-mail address already."""
+
+
+class LinkSpent(AdministrationRefused):
+    """The one-time link was used, replaced or taken back, or its time is over."""
+
+
+class OwnerNeeded(AdministrationRefused):
+    """A merchant keeps at least one owner."""

@@ -2,12 +2,14 @@
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
 from payaccept.domain import merchant_keys
+from payaccept.domain.audit import Entry, entry
 from payaccept.domain.errors import FieldsIllegal, SettingRefused
 from payaccept.domain.merchant import (
     BUCKETS,
@@ -21,6 +23,7 @@ from payaccept.domain.merchant import (
     new_client_id,
 )
 from payaccept.domain.urls import UrlPolicy
+from payaccept.domain.user import COMMAND_LINE, Actor
 from payaccept.operations.ports import MerchantStore
 
 MAX_NAME = 128
@@ -45,13 +48,19 @@ class Merchants:
         self._environment = environment
         self._urls = urls
 
-    async def create(self, name: str, now: datetime) -> Merchant:
-        """Make a merchant: ACTIVE in the sandbox, PENDING in production. Raises: SettingRefused."""
+    async def create(self, name: str, now: datetime, by: Actor = COMMAND_LINE) -> Merchant:
+        """Make a merchant. Raises: SettingRefused."""
+        merchant = self.draft(name, now)
+        await self._store.insert_merchant(merchant, created(merchant, by))
+        return merchant
+
+    def draft(self, name: str, now: datetime) -> Merchant:
+        """Return a merchant as it is made: ACTIVE in the sandbox, PENDING in production. Raises: SettingRefused."""
         name = name.strip()
         if not 1 <= len(name) <= MAX_NAME or not name.isprintable():
             raise SettingRefused(f"a merchant's name has 1 to {MAX_NAME} printable characters")
         sandbox = self._environment is Environment.SANDBOX
-        merchant = Merchant(
+        return Merchant(
             client_id=new_client_id(self._environment),
             name=name,
             state=MerchantState.ACTIVE if sandbox else MerchantState.PENDING,
@@ -63,8 +72,6 @@ class Merchants:
             created_at=now,
             updated_at=now,
         )
-        await self._store.insert_merchant(merchant)
-        return merchant
 
     async def list_all(self) -> list[Merchant]:
         """Return all merchants, oldest first."""
@@ -74,21 +81,23 @@ class Merchants:
         """Return a merchant. Raises: MerchantNotFound."""
         return await self._store.get_merchant(client_id)
 
-    async def activate(self, client_id: str, now: datetime) -> Merchant:
+    async def activate(self, client_id: str, now: datetime, by: Actor = COMMAND_LINE) -> Merchant:
         """Let the merchant take payments. Raises: MerchantNotFound."""
-        return await self._move(client_id, MerchantState.ACTIVE, now)
+        return await self._move(client_id, MerchantState.ACTIVE, now, by)
 
-    async def deactivate(self, client_id: str, now: datetime) -> Merchant:
+    async def deactivate(self, client_id: str, now: datetime, by: Actor = COMMAND_LINE) -> Merchant:
         """Stop the merchant from taking payments; what is under way goes on. Raises: MerchantNotFound."""
-        return await self._move(client_id, MerchantState.INACTIVE, now)
+        return await self._move(client_id, MerchantState.INACTIVE, now, by)
 
-    async def _move(self, client_id: str, state: MerchantState, now: datetime) -> Merchant:
+    async def _move(self, client_id: str, state: MerchantState, now: datetime, by: Actor) -> Merchant:
         def decide(merchant: Merchant) -> Merchant:
             return msgspec.structs.replace(merchant, state=state, updated_at=now)
 
-        return await self._store.change_merchant(client_id, decide)
+        return await self._store.change_merchant(client_id, decide, _changed(by, now))
 
-    async def change(self, client_id: str, changes: Changes, now: datetime) -> Merchant:
+    async def change(
+        self, client_id: str, changes: Changes, now: datetime, by: Actor = COMMAND_LINE
+    ) -> Merchant:
         """Change settings. Raises: MerchantNotFound, SettingRefused, FieldsIllegal."""
         if changes.webhook_url not in {UNSET, None}:
             problem = self._urls.problem(str(changes.webhook_url))
@@ -101,10 +110,10 @@ class Merchants:
         merchant = await self._store.get_merchant(client_id)
         respread = changes.spread not in {UNSET, merchant.spread}
         if respread and merchant.state is MerchantState.ACTIVE and await self._has_keys(client_id):
-            return await self._respread(client_id, changes, now)
-        return await self._apply(client_id, changes, now)
+            return await self._respread(client_id, changes, now, by)
+        return await self._apply(client_id, changes, now, by)
 
-    async def _apply(self, client_id: str, changes: Changes, now: datetime) -> Merchant:
+    async def _apply(self, client_id: str, changes: Changes, now: datetime, by: Actor) -> Merchant:
         given = {
             name: value
             for name in Changes.__struct_fields__
@@ -114,12 +123,12 @@ class Merchants:
         def decide(merchant: Merchant) -> Merchant:
             return msgspec.structs.replace(merchant, updated_at=now, **given)
 
-        return await self._store.change_merchant(client_id, decide)
+        return await self._store.change_merchant(client_id, decide, _changed(by, now))
 
     async def _has_keys(self, client_id: str) -> bool:
         return any(key.state is KeyState.ACTIVE for key in await self._store.list_keys(client_id))
 
-    async def _respread(self, client_id: str, changes: Changes, now: datetime) -> Merchant:
+    async def _respread(self, client_id: str, changes: Changes, now: datetime, by: Actor) -> Merchant:
         """Change the spread while no request is under way.
 
         One taken under the old spread has another bucket, where the idempotency key would not meet its
@@ -130,23 +139,76 @@ class Merchants:
             ours = merchant.updated_at == now  # else somebody has changed it meanwhile, and knows why
             return msgspec.structs.replace(merchant, state=MerchantState.ACTIVE) if ours else merchant
 
-        await self._move(client_id, MerchantState.INACTIVE, now)
+        await self._move(client_id, MerchantState.INACTIVE, now, by)
         try:
             await asyncio.sleep(QUIESCENCE_S)
-            await self._apply(client_id, changes, now)
+            await self._apply(client_id, changes, now, by)
         finally:
-            merchant = await self._store.change_merchant(client_id, resume)
+            merchant = await self._store.change_merchant(client_id, resume, _changed(by, now))
         return merchant
 
-    async def add_key(self, client_id: str, pem: bytes, now: datetime) -> MerchantKey:
+    async def add_key(
+        self, client_id: str, pem: bytes, now: datetime, by: Actor = COMMAND_LINE
+    ) -> MerchantKey:
         """Register a public key under the next version. Raises: MerchantNotFound, KeyRefused."""
         accepted = merchant_keys.accept(pem)
-        return await self._store.insert_key(client_id, accepted.public_key_pem, accepted.fingerprint, now)
+
+        def entry_of(key: MerchantKey) -> Entry:
+            after = {"keyVersion": key.key_version, "fingerprint": key.fingerprint}
+            return entry(by, now, "key.added", _named(key), client_id=client_id, after=after)
+
+        return await self._store.insert_key(
+            client_id, accepted.public_key_pem, accepted.fingerprint, now, entry_of
+        )
 
     async def list_keys(self, client_id: str) -> list[MerchantKey]:
         """Return a merchant's keys by version. Raises: MerchantNotFound."""
         return await self._store.list_keys(client_id)
 
-    async def retire_key(self, client_id: str, key_version: int, now: datetime) -> MerchantKey:
+    async def retire_key(
+        self, client_id: str, key_version: int, now: datetime, by: Actor = COMMAND_LINE
+    ) -> MerchantKey:
         """Refuse a key from now on. Raises: MerchantNotFound, KeyNotFound."""
-        return await self._store.retire_key(client_id, key_version, now)
+
+        def entry_of(key: MerchantKey) -> Entry:
+            states = {"before": {"state": KeyState.ACTIVE}, "after": {"state": key.state}}
+            return entry(by, now, "key.retired", _named(key), client_id=client_id, **states)
+
+        return await self._store.retire_key(client_id, key_version, now, entry_of)
+
+
+def created(merchant: Merchant, by: Actor) -> Entry:
+    """Return the entry of a merchant's creation."""
+    return entry(
+        by,
+        merchant.created_at,
+        "merchant.created",
+        merchant.client_id,
+        client_id=merchant.client_id,
+        after=_shown(merchant),
+    )
+
+
+def _changed(by: Actor, now: datetime) -> Callable[[Merchant, Merchant], Entry]:
+    def entry_of(before: Merchant, after: Merchant) -> Entry:
+        subject = before.client_id
+        values = {"before": _shown(before), "after": _shown(after)}
+        return entry(by, now, "merchant.changed", subject, client_id=subject, **values)
+
+    return entry_of
+
+
+def _shown(merchant: Merchant) -> dict[str, object]:
+    """Return what an entry tells of a merchant, in the API's spelling."""
+    return {
+        "name": merchant.name,
+        "state": merchant.state,
+        "webhookUrl": merchant.webhook_url,
+        "duplicates": merchant.duplicates,
+        "rateLimit": merchant.rate_limit,
+        "spread": merchant.spread,
+    }
+
+
+def _named(key: MerchantKey) -> str:
+    return f"keyVersion {key.key_version}"

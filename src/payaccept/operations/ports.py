@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from payaccept.domain.audit import Entry
 from payaccept.domain.delivery import Attempt, Decision, Delivery
 from payaccept.domain.lanes import Ask, FailingLane
 from payaccept.domain.merchant import Credentials, Merchant, MerchantKey
@@ -138,9 +139,9 @@ class Directory(Protocol):
 
 
 class MerchantStore(Protocol):
-    """Merchants and their keys, changed one transaction at a time."""
+    """Merchants and their keys, changed one transaction at a time, with an entry in the audit log each."""
 
-    async def insert_merchant(self, merchant: Merchant) -> None:
+    async def insert_merchant(self, merchant: Merchant, entry: Entry) -> None:
         """Store a new merchant."""
 
     async def get_merchant(self, client_id: str) -> Merchant:
@@ -149,8 +150,13 @@ class MerchantStore(Protocol):
     async def list_merchants(self) -> list[Merchant]:
         """Return all merchants, oldest first."""
 
-    async def change_merchant(self, client_id: str, decide: Callable[[Merchant], Merchant]) -> Merchant:
-        """Read a merchant, decide, and write it, in one transaction.
+    async def change_merchant(
+        self,
+        client_id: str,
+        decide: Callable[[Merchant], Merchant],
+        entry_of: Callable[[Merchant, Merchant], Entry],
+    ) -> Merchant:
+        """Read a merchant, decide, and write it, in one transaction; `entry_of` gets it before and after.
 
         Raises: MerchantNotFound; SettingRefused for another spread once it has payments.
         """
@@ -159,11 +165,18 @@ class MerchantStore(Protocol):
         """Return a merchant's keys, active and retired, by version."""
 
     async def insert_key(
-        self, client_id: str, public_key_pem: str, fingerprint: str, now: datetime
+        self,
+        client_id: str,
+        public_key_pem: str,
+        fingerprint: str,
+        now: datetime,
+        entry_of: Callable[[MerchantKey], Entry],
     ) -> MerchantKey:
         """Store a key under the next version; raises KeyRefused when it is registered already."""
 
-    async def retire_key(self, client_id: str, key_version: int, now: datetime) -> MerchantKey:
+    async def retire_key(
+        self, client_id: str, key_version: int, now: datetime, entry_of: Callable[[MerchantKey], Entry]
+    ) -> MerchantKey:
         """Retire a key; raises KeyNotFound."""
 
 

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from payaccept.adapters.postgres import statements
+from payaccept.adapters.postgres import audit, statements
 from payaccept.adapters.postgres.connections import SharedLine
+from payaccept.domain.audit import Entry
 from payaccept.domain.errors import KeyNotFound, KeyRefused, MerchantNotFound, SettingRefused
 from payaccept.domain.merchant import (
     DuplicatePolicy,
@@ -44,10 +45,11 @@ class PostgresMerchants:
             [version] = await cursor.fetchone() or [0]
             yield connection, version
 
-    async def insert_merchant(self, merchant: Merchant) -> None:
+    async def insert_merchant(self, merchant: Merchant, entry: Entry) -> None:
         """Store a new merchant."""
-        async with self._change() as (connection, version):
-            await connection.execute(_SQL["insert_merchant"], _members(merchant, version))
+        async with self._line.connection() as connection, connection.transaction():
+            await insert(connection, merchant)
+            await audit.record(connection, entry)
 
     async def get_merchant(self, client_id: str) -> Merchant:
         """Return a merchant. Raises: MerchantNotFound."""
@@ -60,7 +62,12 @@ class PostgresMerchants:
             cursor = await connection.execute(_SQL["select_all_merchants"])
             return [merchant_of(row) for row in await cursor.fetchall()]
 
-    async def change_merchant(self, client_id: str, decide: Callable[[Merchant], Merchant]) -> Merchant:
+    async def change_merchant(
+        self,
+        client_id: str,
+        decide: Callable[[Merchant], Merchant],
+        entry_of: Callable[[Merchant, Merchant], Entry],
+    ) -> Merchant:
         """Read a merchant, decide, and write it, in one transaction.
 
         Raises: MerchantNotFound; SettingRefused for another spread once it has payments.
@@ -75,6 +82,7 @@ class PostgresMerchants:
                 if await cursor.fetchone() == (True,):
                     raise SettingRefused(f"{client_id} has taken payments: its spread stays {stored.spread}")
             await connection.execute(_SQL["update_merchant"], _members(merchant, version))
+            await audit.record(connection, entry_of(stored, merchant))
         return merchant
 
     async def list_keys(self, client_id: str) -> list[MerchantKey]:
@@ -84,7 +92,12 @@ class PostgresMerchants:
             return await _list_keys(connection, client_id)
 
     async def insert_key(
-        self, client_id: str, public_key_pem: str, fingerprint: str, now: datetime
+        self,
+        client_id: str,
+        public_key_pem: str,
+        fingerprint: str,
+        now: datetime,
+        entry_of: Callable[[MerchantKey], Entry],
     ) -> MerchantKey:
         """Store a key under the next version. Raises: MerchantNotFound, KeyRefused."""
         async with self._change() as (connection, version):
@@ -118,9 +131,12 @@ class PostgresMerchants:
                 },
             )
             await _touch(connection, client_id, version, now)
+            await audit.record(connection, entry_of(key))
         return key
 
-    async def retire_key(self, client_id: str, key_version: int, now: datetime) -> MerchantKey:
+    async def retire_key(
+        self, client_id: str, key_version: int, now: datetime, entry_of: Callable[[MerchantKey], Entry]
+    ) -> MerchantKey:
         """Retire a key. Raises: MerchantNotFound, KeyNotFound."""
         async with self._change() as (connection, version):
             await _get_merchant(connection, client_id)
@@ -133,6 +149,7 @@ class PostgresMerchants:
             if cursor.rowcount == 0:
                 raise KeyNotFound(f"keyVersion {key_version} of {client_id} is retired already")
             await _touch(connection, client_id, version, now)
+            await audit.record(connection, entry_of(found[0]))
         return found[0]
 
     async def list_provider_keys(self) -> list[ProviderKey]:
@@ -158,6 +175,13 @@ class PostgresMerchants:
                         _PROVIDER_SQL[statement], {name: getattr(key, name) for name in key.__struct_fields__}
                     )
         return sorted(keys, key=lambda key: key.key_version)
+
+
+async def insert(connection: Connection, merchant: Merchant) -> None:
+    """Store a new merchant in an open transaction."""
+    cursor = await connection.execute(_SQL["bump_directory"])
+    [version] = await cursor.fetchone() or [0]
+    await connection.execute(_SQL["insert_merchant"], _members(merchant, version))
 
 
 def _members(merchant: Merchant, version: int) -> dict[str, Any]:

@@ -1,0 +1,59 @@
+"""The record of changes: who, when, from where, before and after."""
+
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from msgspec import Struct
+
+from payaccept.domain.user import Actor
+
+Values = Mapping[str, Any]
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One change. `client_id` is the merchant that may read of it, `subject` what was changed, by its id.
+
+    `action` is `noun.verb`; `before` and `after` hold the values that differ, never a secret.
+    """
+
+    entry_id: str
+    at: datetime
+    client_id: str | None
+    user_id: str | None
+    actor: str
+    address: str
+    action: str
+    subject: str
+    before: Values | None
+    after: Values | None
+
+
+def entry(
+    by: Actor,
+    at: datetime,
+    action: str,
+    subject: str,
+    *,
+    client_id: str | None = None,
+    before: Values | None = None,
+    after: Values | None = None,
+) -> Entry:
+    """Make an entry; of `before` and `after` only what differs is kept."""
+    if before is not None and after is not None:
+        changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+        before = {name: value for name, value in before.items() if name in changed}
+        after = {name: value for name, value in after.items() if name in changed}
+    return Entry(
+        entry_id=f"aud_{int(at.timestamp() * 1_000_000):014x}{os.urandom(6).hex()}",
+        at=at,
+        client_id=client_id,
+        user_id=by.user_id,
+        actor=by.name,
+        address=by.address,
+        action=action,
+        subject=subject,
+        before=before,
+        after=after,
+    )

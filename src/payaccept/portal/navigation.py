@@ -1,0 +1,54 @@
+"""Where the pages stand in the navigation. Only what exists stands here, and only for those who may see it."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from payaccept.domain.user import Membership, Permission, Viewer
+
+
+class Section(Struct, frozen=True):
+    """One entry: its label, its icon in `icons.html`, where it leads."""
+
+    label: str
+    icon: str
+    path: str
+
+
+class _Place(Struct, frozen=True):
+    label: str
+    icon: str
+    below: str  # after /m/{client_id}
+    permission: Permission
+
+
+_OF_MERCHANT: Final = (
+    _Place("Home", "home", "", Permission.VIEW),
+    _Place("People", "people", "/people", Permission.VIEW),
+    _Place("Audit log", "audit", "/audit", Permission.VIEW_AUDIT),
+)
+
+
+_SHOWN: Final = 8
+"""How many merchants stand in the navigation; the front page has them all."""
+
+
+def own_sections_for(viewer: Viewer | None) -> list[Section]:
+    """Return the viewer's own sections."""
+    return [] if viewer is None else [Section("Account", "account", "/account")]
+
+
+def sections_for(viewer: Viewer | None, membership: Membership | None) -> list[Section]:
+    """Return the sections of the merchant that is looked at, as far as the role goes; else the merchants."""
+    if viewer is None:
+        return []
+    if membership is None:
+        return [
+            Section(one.merchant_name, "home", f"/m/{one.client_id}") for one in viewer.memberships[:_SHOWN]
+        ]
+    root = f"/m/{membership.client_id}"
+    return [
+        Section(place.label, place.icon, root + place.below)
+        for place in _OF_MERCHANT
+        if membership.grants(place.permission)
+    ]

@@ -1,0 +1,46 @@
+"""What pages work with: the operations and a few facts of the deployment, joined in `wiring`."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+
+from msgspec import Struct
+
+from payaccept.domain.merchant import Environment
+from payaccept.operations.merchants import Merchants
+from payaccept.operations.people import People
+from payaccept.operations.people_ports import Seals
+from payaccept.operations.sign_in import SignIn
+from payaccept.operations.users import Users
+
+Clock = Callable[[], datetime]
+
+
+class Site(Struct, frozen=True, kw_only=True):
+    """Where this deployment is, and what it is."""
+
+    environment: Environment
+    web_base_url: str
+    api_base_url: str
+    version: str
+
+    @property
+    def is_https(self) -> bool:
+        """Whether browsers reach the portal through TLS."""
+        return self.web_base_url.startswith("https://")
+
+    def link(self, path: str) -> str:
+        """Return the whole address of a page, for what leaves this site."""
+        return self.web_base_url + path
+
+
+class Services(Struct, frozen=True, kw_only=True):
+    """Everything a page may use."""
+
+    site: Site
+    clock: Clock
+    seals: Seals
+    sign_in: SignIn
+    users: Users
+    people: People
+    merchants: Merchants
+    ping: Callable[[], Awaitable[None]]

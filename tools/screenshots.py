@@ -1,0 +1,144 @@
+"""Pictures of the portal's pages, wide and on a phone, light and dark: `make screenshots`.
+
+It starts a sandbox of its own, and writes to `build/screenshots`, or to the directory that is given. Further
+arguments are parts of names: `make screenshots ARGS="/tmp/shots home people"` takes only those.
+"""
+
+import asyncio
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from playwright.async_api import Browser, Page
+
+from browser import opened_page, overflow, running_browser
+from processes import Sandbox
+
+Steps = Callable[[Page, "Visit"], Awaitable[None]]
+LOOKS = [(phone, dark) for phone in (False, True) for dark in (False, True)]
+
+
+class Visit:
+    """One browser, and the demo merchant's owner, who signs in when a page asks for it."""
+
+    def __init__(self, told: dict[str, Any], look: int) -> None:
+        self.home = f"/m/{told['clientId']}"
+        self.user = told["portalUser"]
+        self.password = told["portalPassword"]
+        self.look = look
+        self._is_in = False
+
+    async def sign_in(self, page: Page) -> None:
+        if self._is_in:
+            return
+        await page.goto("/sign-in")
+        await page.get_by_label("E-mail address").fill(self.user)
+        await page.get_by_label("Password").fill(self.password)
+        await page.get_by_role("button", name="Sign in").click()
+        await page.wait_for_url(re.compile("/m/"))
+        self._is_in = True
+
+
+def at(path: str) -> Steps:
+    """A page of everybody's."""
+
+    async def steps(page: Page, _visit: Visit) -> None:
+        await page.goto(path)
+
+    return steps
+
+
+def own(path: str) -> Steps:
+    """A page of the signed-in; `{home}` is the merchant's."""
+
+    async def steps(page: Page, visit: Visit) -> None:
+        await visit.sign_in(page)
+        await page.goto(path.format(home=visit.home))
+
+    return steps
+
+
+async def mistaken_sign_up(page: Page, _visit: Visit) -> None:
+    await page.goto("/sign-up")
+    await page.get_by_label("Merchant").fill("Café Ünder")
+    await page.get_by_label("Your name").fill("Anna Ünder")
+    await page.get_by_label("E-mail address").fill("anna@example")
+    await page.get_by_label("Password").fill("password1234")
+    await page.eval_on_selector("main form", "form => { form.noValidate = true; }")
+    await page.get_by_role("button", name="Create merchant").click()
+
+
+async def invited(page: Page, visit: Visit) -> None:
+    await visit.sign_in(page)
+    await page.goto(f"{visit.home}/people/invite")
+    await page.get_by_label("E-mail address").fill(f"zoe.{visit.look}@shop.example")
+    await page.get_by_label("Developer").check()
+    await page.get_by_role("button", name="Make the invitation").click()
+
+
+async def person(page: Page, visit: Visit) -> None:
+    await visit.sign_in(page)
+    await page.goto(f"{visit.home}/people")
+    await page.get_by_role("link", name="Change Demo owner").click()
+    await page.locator("summary").click()
+
+
+async def scan(page: Page, visit: Visit) -> None:
+    await visit.sign_in(page)
+    await page.goto("/account/second-factor")
+    await page.get_by_label("Present password").fill(visit.password)
+    await page.get_by_role("button", name="Continue").click()
+
+
+# Named as the files are; a page that is added has its line here. Those of the signed-in come last.
+PICTURES: dict[str, Steps] = {
+    "front": at("/"),
+    "sign-in": at("/sign-in"),
+    "sign-up": at("/sign-up"),
+    "sign-up-mistakes": mistaken_sign_up,
+    "not-found": at("/nothing"),
+    "home": own("{home}"),
+    "invite": own("{home}/people/invite"),
+    "invited": invited,
+    "people": own("{home}/people"),
+    "person": person,
+    "audit": own("{home}/audit"),
+    "account": own("/account"),
+    "password": own("/account/password"),
+    "second-factor": scan,
+}
+
+
+async def take(browser: Browser, told: dict[str, Any], directory: Path, wanted: list[str]) -> None:
+    for look, (phone, dark) in enumerate(LOOKS):
+        visit = Visit(told, look)
+        kind = f"{'phone' if phone else 'wide'}-{'dark' if dark else 'light'}"
+        async with opened_page(browser, told["portalUrl"], phone=phone, dark=dark) as page:
+            for name, steps in PICTURES.items():
+                if wanted and not any(part in name for part in wanted):
+                    continue
+                await steps(page, visit)
+                await page.screenshot(path=directory / f"{name}-{kind}.png", full_page=True)
+                for element in await overflow(page):
+                    print(f"{name}-{kind}: wider than the screen: {element}", file=sys.stderr)
+        print(kind)
+
+
+async def main(directory: Path, wanted: list[str]) -> None:
+    directory.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else goes on
+    with (
+        tempfile.TemporaryDirectory(prefix="payaccept-screenshots-") as made,
+        Sandbox(Path(made) / "data") as sandbox,
+    ):
+        told = json.loads((sandbox.data_dir / "demo-merchant.json").read_bytes())
+        async with running_browser() as browser:
+            await take(browser, told, directory, wanted)
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:] or ["build/screenshots"]
+    asyncio.run(main(Path(given[0]), given[1:]))
