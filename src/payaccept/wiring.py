@@ -54,7 +54,15 @@ def _require_simulated(settings: Settings) -> None:
         raise SettingInvalid("PAYACCEPT_ENVIRONMENT: this version has wallets for the sandbox only")
 
 
-def _rules(settings: Settings) -> Rules:
+def simulated_wallet_of(settings: Settings, process: str) -> SimulatedWallet | None:
+    """Return the sandbox's wallet; None in production, where no money may be made up."""
+    if settings.environment is not Environment.SANDBOX:
+        return None
+    return SimulatedWallet(settings.database_url, settle_delay_s=settings.settle_delay_s, process=process)
+
+
+def rules_of(settings: Settings) -> Rules:
+    """Return what payments need to know of the deployment."""
     return Rules(
         environment=settings.environment,
         web_base_url=settings.web_base_url,
@@ -124,7 +132,9 @@ class ApiProcess:
         self._store = PostgresPayments(url, routing=routing, process="api")
         self._wakeup = WakeupSender(url, process="api")
         self._wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="api")
-        self._payments = Payments(self._store, self._wallet, _rules(settings), wake_worker=self._wakeup.send)
+        self._payments = Payments(
+            self._store, self._wallet, rules_of(settings), wake_worker=self._wakeup.send
+        )
         self._directory.on_change(self._limits.forget)
 
     def kernel(self) -> Kernel:
@@ -195,7 +205,7 @@ class WorkerProcess:
         self._threads = ThreadPoolExecutor(SIGNING_THREADS, thread_name_prefix="sign")
         self._signer: Signer | None = None
         self._signer_until = 0.0
-        verbs = Payments(self._payments, self._wallet, _rules(settings), wake_worker=self._wake)
+        verbs = Payments(self._payments, self._wallet, rules_of(settings), wake_worker=self._wake)
         self._worker = Worker(
             Progress(self._payments, self._wallet, verbs, self.webhook_url_of),
             Deliveries(
@@ -279,7 +289,9 @@ class Administration:
         self.wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="admin")
         self._payments = PostgresPayments(url, create_lines=0, process="admin")
         self._wakeup = WakeupSender(url, process="admin")
-        self.payments = Payments(self._payments, self.wallet, _rules(settings), wake_worker=self._wakeup.send)
+        self.payments = Payments(
+            self._payments, self.wallet, rules_of(settings), wake_worker=self._wakeup.send
+        )
 
     def vault(self) -> Vault:
         """Open the vault. Raises: SettingInvalid, VaultError."""

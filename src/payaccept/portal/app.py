@@ -16,6 +16,7 @@ from payaccept.portal import (
     access,
     account,
     audit,
+    customers,
     errors,
     home,
     links,
@@ -25,6 +26,7 @@ from payaccept.portal import (
     sign_in,
     sign_up,
     statics,
+    wallet,
 )
 from payaccept.portal.assets import Assets
 from payaccept.portal.edge import Edge, Network, RequestLog
@@ -40,6 +42,8 @@ PAGES: Final[tuple[ModuleType, ...]] = (
     second_factor,
     people,
     audit,
+    customers,
+    wallet,
 )
 """The modules that have pages: each has its handlers in `routes`."""
 
