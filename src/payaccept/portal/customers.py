@@ -13,7 +13,7 @@ from payaccept.domain.bill import Bill, BillState
 from payaccept.domain.errors import PaymentNotFound
 from payaccept.operations.simulated_customer import DECLINES
 from payaccept.portal import visitors
-from payaccept.portal.access import PortalRequest, everyone
+from payaccept.portal.access import PortalRequest, unattended
 from payaccept.portal.amounts import name_of_currency, preferred_locale, write_amount
 from payaccept.portal.forms import Form
 from payaccept.portal.qr import qr_svg
@@ -59,19 +59,19 @@ def device_of(user_agent: str) -> Device:
     return Device.OTHER
 
 
-@get(["/q/{payment_id:str}", "/pay/{payment_id:str}"], guards=[everyone()])
+@get(["/q/{payment_id:str}", "/pay/{payment_id:str}"], guards=[unattended()])
 async def show(request: PortalRequest, services: Services, payment_id: str) -> Page:
     """Show a payment to its customer."""
     return await show_payment(request, services, payment_id)
 
 
-@get("/s/{payment_id:str}", guards=[everyone()])
+@get("/s/{payment_id:str}", guards=[unattended()])
 async def shorten(payment_id: str) -> Response[Any]:
     """Lead from the short address to the page, without looking anything up."""
     return Redirect(target_path(payment_id), status_code=302, headers=_HEADERS)
 
 
-@get("/pay/{payment_id:str}/status", guards=[everyone()])
+@get("/pay/{payment_id:str}/status", guards=[unattended()])
 async def status(request: PortalRequest, services: Services, payment_id: str) -> Response[dict[str, str]]:
     """Tell a page that is open whether something has changed."""
     services.visitors.charge(address_of(request), visitors.STATUS, services.clock())

@@ -10,7 +10,7 @@ from payaccept.domain.app_links import target_path
 from payaccept.domain.errors import PaymentFinal, PaymentNotFound
 from payaccept.operations.simulated_customer import DECLINES, SimulatedCustomer
 from payaccept.portal import customers, visitors
-from payaccept.portal.access import PortalRequest, everyone
+from payaccept.portal.access import PortalRequest, unattended
 from payaccept.portal.errors import PageNotFound
 from payaccept.portal.forms import Form
 from payaccept.portal.qr import qr_svg
@@ -31,7 +31,7 @@ def customer_of(services: Services) -> SimulatedCustomer:
     return services.simulated_customer
 
 
-@get("/wallet", guards=[everyone()])
+@get("/wallet", guards=[unattended()])
 async def show_code(request: PortalRequest, services: Services) -> Page:
     """Show a new code for a till. Every opening makes one, as a wallet app does: it is nobody's until it is used."""
     now = services.clock()
@@ -46,21 +46,22 @@ async def show_code(request: PortalRequest, services: Services) -> Page:
         qr=qr_svg(code),
         life_s=CODE_LIFE_S,
         # Not the code itself: paths are logged.
-        used_path=f"/wallet/codes/{services.seals.seal(_SEAL, code)}",
+        used_path=f"/wallet/codes/{services.seals.seal(_SEAL, code, now)}",
     )
 
 
-@get("/wallet/codes/{sealed:str}", guards=[everyone()])
+@get("/wallet/codes/{sealed:str}", guards=[unattended()])
 async def follow_code(request: PortalRequest, services: Services, sealed: str) -> Response[dict[str, Any]]:
     """Tell the page that shows a code which payment has used it."""
     customer = customer_of(services)
-    services.visitors.charge(address_of(request), visitors.STATUS, services.clock())
-    code = services.seals.unseal(_SEAL, sealed, 10 * CODE_LIFE_S)
+    now = services.clock()
+    services.visitors.charge(address_of(request), visitors.STATUS, now)
+    code = services.seals.unseal(_SEAL, sealed, now, 10 * CODE_LIFE_S)
     payment_id = None if code is None else await customer.find_payment_of_code(code)
     return Response({"opens": None if payment_id is None else target_path(payment_id)})
 
 
-@get("/wallet/scan", guards=[everyone()])
+@get("/wallet/scan", guards=[unattended()])
 async def scan(request: PortalRequest, services: Services) -> Response[Any]:
     """Take the text of a QR code, or any of a payment's addresses or ids, and open the payment."""
     customer_of(services)
@@ -81,13 +82,13 @@ async def scan(request: PortalRequest, services: Services) -> Response[Any]:
     return _page(request, "wallet/scan.html", form=form, status=422)
 
 
-@post("/wallet/{payment_id:str}/approve", guards=[everyone()])
+@post("/wallet/{payment_id:str}/approve", guards=[unattended()])
 async def approve(request: PortalRequest, services: Services, payment_id: str) -> Response[Any]:
     """Pay, as the customer."""
     return await _decide(request, services, payment_id, None)
 
 
-@post("/wallet/{payment_id:str}/decline", guards=[everyone()])
+@post("/wallet/{payment_id:str}/decline", guards=[unattended()])
 async def decline(request: PortalRequest, services: Services, payment_id: str) -> Response[Any]:
     """Decline, as the customer or the customer's bank."""
     form = await Form.of(request)
