@@ -17,6 +17,7 @@ from payaccept.portal import (
     account,
     audit,
     customers,
+    docs,
     errors,
     home,
     links,
@@ -43,6 +44,7 @@ PAGES: Final[tuple[ModuleType, ...]] = (
     people,
     audit,
     customers,
+    docs,
     wallet,
 )
 """The modules that have pages: each has its handlers in `routes`."""
