@@ -5,6 +5,8 @@ from enum import StrEnum
 from typing import Any, Final
 
 from litestar import Response, get
+from litestar.di import NamedDependency
+from litestar.params import FromPath
 from litestar.response import Redirect
 from markupsafe import Markup
 
@@ -13,7 +15,7 @@ from payaccept.domain.bill import Bill, BillState
 from payaccept.domain.errors import PaymentNotFound
 from payaccept.operations.simulated_customer import DECLINES
 from payaccept.portal import visitors
-from payaccept.portal.access import PortalRequest, unattended
+from payaccept.portal.access import PortalRequest, everyone, unattended
 from payaccept.portal.amounts import name_of_currency, preferred_locale, write_amount
 from payaccept.portal.forms import Form
 from payaccept.portal.qr import qr_svg
@@ -59,20 +61,24 @@ def device_of(user_agent: str) -> Device:
     return Device.OTHER
 
 
-@get(["/q/{payment_id:str}", "/pay/{payment_id:str}"], guards=[unattended()])
-async def show(request: PortalRequest, services: Services, payment_id: str) -> Page:
+@get(["/q/{payment_id:str}", "/pay/{payment_id:str}"], guards=[everyone()])
+async def show(
+    request: PortalRequest, services: NamedDependency[Services], payment_id: FromPath[str]
+) -> Page:
     """Show a payment to its customer."""
     return await show_payment(request, services, payment_id)
 
 
 @get("/s/{payment_id:str}", guards=[unattended()])
-async def shorten(payment_id: str) -> Response[Any]:
+async def shorten(payment_id: FromPath[str]) -> Response[Any]:
     """Lead from the short address to the page, without looking anything up."""
     return Redirect(target_path(payment_id), status_code=302, headers=_HEADERS)
 
 
 @get("/pay/{payment_id:str}/status", guards=[unattended()])
-async def status(request: PortalRequest, services: Services, payment_id: str) -> Response[dict[str, str]]:
+async def status(
+    request: PortalRequest, services: NamedDependency[Services], payment_id: FromPath[str]
+) -> Response[dict[str, str]]:
     """Tell a page that is open whether something has changed."""
     services.visitors.charge(address_of(request), visitors.STATUS, services.clock())
     try:

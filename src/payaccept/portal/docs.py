@@ -4,7 +4,9 @@ import hashlib
 from typing import Any, Final
 
 from litestar import Response, get
+from litestar.di import NamedDependency
 from litestar.enums import MediaType
+from litestar.params import FromPath
 
 from payaccept.portal.access import PortalRequest, everyone
 from payaccept.portal.errors import PageNotFound
@@ -18,7 +20,9 @@ _FILES: Final = "files/"
 
 
 @get([ROOT, ROOT + "/{path:path}"], guards=[everyone()])
-async def show(request: PortalRequest, services: Services, path: str = "") -> Response[Any]:
+async def show(
+    request: PortalRequest, services: NamedDependency[Services], path: FromPath[str] = ""
+) -> Response[Any]:
     """Show a document, a page of the reference, or a file that a document links to."""
     path = path.strip("/")
     address = f"{ROOT}/{path}" if path else ROOT

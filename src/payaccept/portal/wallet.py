@@ -3,6 +3,8 @@
 from typing import Any, Final
 
 from litestar import Response, get, post
+from litestar.di import NamedDependency
+from litestar.params import FromPath
 from litestar.response import Redirect
 
 from payaccept.domain import identifiers
@@ -10,7 +12,7 @@ from payaccept.domain.app_links import target_path
 from payaccept.domain.errors import PaymentFinal, PaymentNotFound
 from payaccept.operations.simulated_customer import DECLINES, SimulatedCustomer
 from payaccept.portal import customers, visitors
-from payaccept.portal.access import PortalRequest, unattended
+from payaccept.portal.access import PortalRequest, everyone, unattended
 from payaccept.portal.errors import PageNotFound
 from payaccept.portal.forms import Form
 from payaccept.portal.qr import qr_svg
@@ -32,7 +34,7 @@ def customer_of(services: Services) -> SimulatedCustomer:
 
 
 @get("/wallet", guards=[unattended()])
-async def show_code(request: PortalRequest, services: Services) -> Page:
+async def show_code(request: PortalRequest, services: NamedDependency[Services]) -> Page:
     """Show a new code for a till. Every opening makes one, as a wallet app does: it is nobody's until it is used."""
     now = services.clock()
     customer = customer_of(services)
@@ -51,7 +53,9 @@ async def show_code(request: PortalRequest, services: Services) -> Page:
 
 
 @get("/wallet/codes/{sealed:str}", guards=[unattended()])
-async def follow_code(request: PortalRequest, services: Services, sealed: str) -> Response[dict[str, Any]]:
+async def follow_code(
+    request: PortalRequest, services: NamedDependency[Services], sealed: FromPath[str]
+) -> Response[dict[str, Any]]:
     """Tell the page that shows a code which payment has used it."""
     customer = customer_of(services)
     now = services.clock()
@@ -62,7 +66,7 @@ async def follow_code(request: PortalRequest, services: Services, sealed: str) -
 
 
 @get("/wallet/scan", guards=[unattended()])
-async def scan(request: PortalRequest, services: Services) -> Response[Any]:
+async def scan(request: PortalRequest, services: NamedDependency[Services]) -> Response[Any]:
     """Take the text of a QR code, or any of a payment's addresses or ids, and open the payment."""
     customer_of(services)
     sent = request.query_params.get("code")
@@ -82,14 +86,18 @@ async def scan(request: PortalRequest, services: Services) -> Response[Any]:
     return _page(request, "wallet/scan.html", form=form, status=422)
 
 
-@post("/wallet/{payment_id:str}/approve", guards=[unattended()])
-async def approve(request: PortalRequest, services: Services, payment_id: str) -> Response[Any]:
+@post("/wallet/{payment_id:str}/approve", guards=[everyone()])
+async def approve(
+    request: PortalRequest, services: NamedDependency[Services], payment_id: FromPath[str]
+) -> Response[Any]:
     """Pay, as the customer."""
     return await _decide(request, services, payment_id, None)
 
 
-@post("/wallet/{payment_id:str}/decline", guards=[unattended()])
-async def decline(request: PortalRequest, services: Services, payment_id: str) -> Response[Any]:
+@post("/wallet/{payment_id:str}/decline", guards=[everyone()])
+async def decline(
+    request: PortalRequest, services: NamedDependency[Services], payment_id: FromPath[str]
+) -> Response[Any]:
     """Decline, as the customer or the customer's bank."""
     form = await Form.of(request)
     reason = form.text("reason", max_length=64)
