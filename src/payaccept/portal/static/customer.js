@@ -34,19 +34,21 @@ async function follow(place) {
   while (place.isConnected) {
     await wait(pauseMs(Date.now() - begun));
     await untilSeen();
-    const { state } = await ask(place.dataset.follow);
-    if (state && state !== place.dataset.state) return show();
+    const { state } = await ask(`${place.dataset.page}/status`);
+    if (state && state !== place.dataset.state) return show(place);
   }
 }
 
-async function show() {
-  const answer = await fetch(location.pathname, { cache: "no-store", redirect: "error" }).catch(() => null);
-  if (!answer?.ok) return void setTimeout(show, 3000);
+async function show(place) {
+  if (!place.isConnected) return; // shown anew already
+  const answer = await fetch(place.dataset.page, { cache: "no-store", redirect: "error" }).catch(() => null);
+  if (!answer?.ok) return void setTimeout(show, 3000, place);
+  if (!place.isConnected) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html");
   const made = page.getElementById("main");
   const held = document.activeElement !== document.body;
   stopCounting();
-  document.getElementById("main").replaceWith(made);
+  place.replaceWith(made);
   document.title = page.title;
   prepare(made);
   begin(made);
@@ -75,7 +77,7 @@ function countDown(place) {
     until.textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
     if (left === 0) {
       stopCounting();
-      setTimeout(show, AWAY_MS);
+      setTimeout(show, AWAY_MS, place);
     }
   };
   write();
@@ -135,7 +137,7 @@ function begin(place) {
   countDown(place);
   goBack(place);
   watchApp(place);
-  if (place.dataset.follow) follow(place);
+  if (place.dataset.page) follow(place);
 }
 
 begin(document.getElementById("main"));
