@@ -5,7 +5,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from babel import Locale, negotiate_locale
+from babel import Locale
 from babel.numbers import NumberPattern, get_currency_name, get_currency_symbol
 
 from payaccept.domain.money import in_major_units, minor_digits
@@ -17,6 +17,7 @@ _LOCALES: Final = """
     sv th tr uk uz vi zh zh-HK zh-TW
 """
 LOCALES: Final = tuple(_LOCALES.split())
+_BY_TAG: Final = {locale.lower(): locale for locale in LOCALES}
 _ALIASES: Final = {"in": "id", "iw": "he", "nn": "nb", "no": "nb", "tl": "fil"}
 _LETTER_BY_DIGIT: Final = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _NO_BREAK_SPACE: Final = "\u00a0"
@@ -50,9 +51,13 @@ def _preferred(accept_language: str) -> str:
     weighted = []
     for place, item in enumerate(accept_language.split(",")[:_MAX_TAGS]):
         tag, _, parameters = item.partition(";")
-        weighted.append((-_quality(parameters), place, tag.strip()))
-    wanted = [tag for quality, _, tag in sorted(weighted) if quality < 0]
-    return negotiate_locale(wanted, LOCALES, sep="-", aliases=_ALIASES) or LOCALES[0]
+        weighted.append((-_quality(parameters), place, tag.strip().lower()))
+    for quality, _, tag in sorted(weighted):
+        language = tag.partition("-")[0]
+        for name in (tag, language, _ALIASES.get(language, "")):
+            if quality < 0 and name in _BY_TAG:
+                return _BY_TAG[name]
+    return LOCALES[0]
 
 
 def _quality(parameters: str) -> float:
