@@ -16,8 +16,8 @@ from payaccept.portal import customers, visitors
 from payaccept.portal.qr import qr_svg
 from payaccept.wire.codes import PAYMENT_FAILURES
 from payaccept.wiring import Administration, migrate
-from portal.shopping import ANDROID, BACK, IPHONE, Shop
 from processes import eventually
+from shopping import ANDROID, BACK, IPHONE, Shop
 from visitor import Visitor
 
 UNKNOWN = "pay_" + "0" * 36

@@ -12,7 +12,7 @@ from payaccept.domain import identifiers
 from payaccept.operations.simulated_customer import DECLINES
 from payaccept.portal import visitors
 from payaccept.portal.qr import qr_svg
-from portal.shopping import Shop
+from shopping import Shop
 from visitor import Seen, Visitor
 
 
