@@ -151,7 +151,11 @@ def _heading_close(_self: _Renderer, tokens: Sequence[Token], at: int, _options:
 
 def _fence(_self: _Renderer, tokens: Sequence[Token], at: int, _options: Any, _env: Any) -> str:
     token = tokens[at]
-    return str(code_block(token.content, token.info.strip(), str(token.meta.get("caption", ""))))
+    language = token.info.strip()
+    block = code_block(token.content, language, str(token.meta.get("caption", "")))
+    if language == "mermaid":  # drawn by code forges only
+        block = Markup("<details><summary>The diagram as text</summary>{}</details>\n").format(block)
+    return str(block)
 
 
 def code_block(text: str, language: str = "", caption: str = "") -> Markup:
