@@ -286,7 +286,6 @@ async def test_a_payment_past_its_deadline_is_expired_even_before_the_worker_say
         "acq_" + "0" * 36,
         "PAY_" + "0" * 36,
         UNKNOWN + "0",
-        "pay_%00",
         "pay_" + "g" * 36,
     ],
 )

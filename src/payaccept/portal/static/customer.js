@@ -24,7 +24,8 @@ async function ask(path) {
     const answer = await fetch(path, { cache: "no-store", redirect: "error" });
     return answer.ok ? await answer.json() : {};
   } catch {
-    return {}; // away for a moment: the next time may tell
+    // Away for a moment: the next time may tell.
+    return {};
   }
 }
 
@@ -40,7 +41,8 @@ async function follow(place) {
 }
 
 async function show(place) {
-  if (!place.isConnected) return; // shown anew already
+  // It was shown anew already.
+  if (!place.isConnected) return;
   const answer = await fetch(place.dataset.page, { cache: "no-store", redirect: "error" }).catch(() => null);
   if (!answer?.ok) return void setTimeout(show, 3000, place);
   if (!place.isConnected) return;
