@@ -9,13 +9,17 @@ import json
 import re
 import sys
 import tempfile
+import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, Page
 
 from browser import opened_page, overflow, running_browser
+from payaccept.sdk import Amount, Client
+from payaccept.wire.messages import DescribedOrder
 from processes import Sandbox
 
 Steps = Callable[[Page, "Visit"], Awaitable[None]]
@@ -30,7 +34,21 @@ class Visit:
         self.user = told["portalUser"]
         self.password = told["portalPassword"]
         self.look = look
+        self.credentials = told["credentials"]
         self._is_in = False
+
+    def bill(self) -> str:
+        """Make a payment that waits for its customer; returns the address of its page."""
+        with Client.from_file(self.credentials) as client:
+            answer = client.link_pay_create(
+                payment_request_id=f"picture-{uuid.uuid4()}",
+                amount=Amount("EUR", 4250),
+                product_code="51051000101000100031",
+                order=DescribedOrder(order_description="Two pairs of running shoes, size 42"),
+                redirect_url="https://shop.example/thanks",
+                extend_info={"sandbox": {"outcome": "MANUAL"}},
+            )
+        return urlsplit(str(answer.redirect_url)).path
 
     async def sign_in(self, page: Page) -> None:
         if self._is_in:
@@ -94,6 +112,23 @@ async def scan(page: Page, visit: Visit) -> None:
     await page.get_by_role("button", name="Continue").click()
 
 
+async def bill(page: Page, visit: Visit) -> None:
+    await page.goto(visit.bill())
+
+
+async def paid_bill(page: Page, visit: Visit) -> None:
+    await page.goto(visit.bill())
+    await page.get_by_role("button", name="Approve").click()
+    await page.get_by_role("link", name="Stay here").click()
+
+
+async def declined_bill(page: Page, visit: Visit) -> None:
+    await page.goto(visit.bill())
+    await page.get_by_label("Or decline, because").select_option("INSUFFICIENT_BALANCE")
+    await page.get_by_role("button", name="Decline").click()
+    await page.get_by_role("link", name="Stay here").click()
+
+
 # Named as the files are; a page that is added has its line here. Those of the signed-in come last.
 PICTURES: dict[str, Steps] = {
     "front": at("/"),
@@ -101,6 +136,13 @@ PICTURES: dict[str, Steps] = {
     "sign-up": at("/sign-up"),
     "sign-up-mistakes": mistaken_sign_up,
     "not-found": at("/nothing"),
+    "customer": bill,
+    "customer-paid": paid_bill,
+    "customer-declined": declined_bill,
+    "wallet": at("/wallet"),
+    "docs": at("/docs"),
+    "docs-signing": at("/docs/signing"),
+    "docs-operation": at("/docs/api/createQROrder"),
     "home": own("{home}"),
     "invite": own("{home}/people/invite"),
     "invited": invited,
@@ -134,7 +176,8 @@ async def main(directory: Path, wanted: list[str]) -> None:
         tempfile.TemporaryDirectory(prefix="payaccept-screenshots-") as made,
         Sandbox(Path(made) / "data") as sandbox,
     ):
-        told = json.loads((sandbox.data_dir / "demo-merchant.json").read_bytes())
+        credentials = sandbox.data_dir / "demo-merchant.json"
+        told = json.loads(credentials.read_bytes()) | {"credentials": credentials}
         async with running_browser() as browser:
             await take(browser, told, directory, wanted)
 

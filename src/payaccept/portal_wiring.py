@@ -6,13 +6,49 @@ from litestar.types import ASGIApp
 from payaccept import __version__
 from payaccept.adapters.postgres import migrations
 from payaccept.adapters.postgres.connections import SharedLine
+from payaccept.adapters.postgres.payments import PostgresPayments
+from payaccept.adapters.postgres.wakeups import WakeupSender
 from payaccept.config import Settings, from_environ
 from payaccept.domain.errors import StoreUnavailable
 from payaccept.line_log import LineLog
+from payaccept.operations.checkout import Checkout
+from payaccept.operations.merchants import Merchants
+from payaccept.operations.payments import Payments
+from payaccept.operations.simulated_customer import SimulatedCustomer
 from payaccept.people_wiring import Joined
 from payaccept.portal.app import create_app
 from payaccept.portal.services import Clock, Services, Site
-from payaccept.wiring import now_utc
+from payaccept.portal.visitors import Visitors
+from payaccept.wiring import now_utc, rules_of, simulated_wallet_of
+
+
+class Till:
+    """What the customers' pages work with; and in the sandbox, and nowhere else, a customer to play."""
+
+    def __init__(self, settings: Settings, merchants: Merchants) -> None:
+        url = settings.database_url
+        self._merchants = merchants
+        self._store = PostgresPayments(url, create_lines=0, process="portal")
+        self._wakeup = WakeupSender(url, process="portal")
+        self._wallet = simulated_wallet_of(settings, "portal")
+        self.checkout = Checkout(self._store, merchants.get, shows_retail=self._wallet is not None)
+        self.simulated_customer = None
+        if self._wallet is not None:
+            payments = Payments(self._store, self._wallet, rules_of(settings), wake_worker=self._wakeup.send)
+            self.simulated_customer = SimulatedCustomer(payments, self._wallet, self._webhook_url_of)
+
+    def start(self) -> None:
+        """Start in the running loop."""
+        self._store.start()
+
+    async def close(self) -> None:
+        """Close everything."""
+        for part in (self._store, self._wakeup, self._wallet):
+            if part is not None:
+                await part.close()
+
+    async def _webhook_url_of(self, client_id: str) -> str | None:
+        return (await self._merchants.get(client_id)).webhook_url
 
 
 class PortalProcess:
@@ -27,6 +63,7 @@ class PortalProcess:
         self._log = LineLog("page")
         self._line = SharedLine(url, "portal-ready")
         self._joined = Joined(settings, "portal", hasher)
+        self._till = Till(settings, self._joined.merchants)
 
     def services(self) -> Services:
         """Return what the pages work with."""
@@ -44,6 +81,9 @@ class PortalProcess:
             users=self._joined.users,
             people=self._joined.people,
             merchants=self._joined.merchants,
+            checkout=self._till.checkout,
+            simulated_customer=self._till.simulated_customer,
+            visitors=Visitors(),
             ping=self._ping,
         )
 
@@ -54,10 +94,11 @@ class PortalProcess:
     async def open(self) -> None:
         """Open everything, in the running loop."""
         self._log.start()
+        self._till.start()
 
     async def close(self) -> None:
         """Close everything."""
-        for part in (self._joined, self._line, self._log):
+        for part in (self._till, self._joined, self._line, self._log):
             await part.close()
 
     async def _ping(self) -> None:

@@ -65,7 +65,15 @@ def _require_simulated(settings: Settings) -> None:
         raise SettingInvalid("PAYACCEPT_ENVIRONMENT: this version has wallets for the sandbox only")
 
 
-def _rules(settings: Settings) -> Rules:
+def simulated_wallet_of(settings: Settings, process: str) -> SimulatedWallet | None:
+    """Return the sandbox's wallet; None in production, where no money may be made up."""
+    if settings.environment is not Environment.SANDBOX:
+        return None
+    return SimulatedWallet(settings.database_url, settle_delay_s=settings.settle_delay_s, process=process)
+
+
+def rules_of(settings: Settings) -> Rules:
+    """Return what payments need to know of the deployment."""
     return Rules(
         environment=settings.environment,
         web_base_url=settings.web_base_url,
@@ -164,7 +172,7 @@ class ApiProcess:
         self._payments = Payments(
             self._store,
             self._wallet,
-            _rules(settings),
+            rules_of(settings),
             wake_worker=self._wakeup.send,
             on_settled=self._figures.payments.settled,
         )
@@ -246,7 +254,7 @@ class WorkerProcess:
         verbs = Payments(
             self._payments,
             self._wallet,
-            _rules(settings),
+            rules_of(settings),
             wake_worker=self._wake,
             on_settled=self._figures.payments.settled,
         )
@@ -351,7 +359,7 @@ class Administration:
         self.wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="admin")
         self._payments = PostgresPayments(url, create_lines=0, process="admin")
         self._wakeup = WakeupSender(url, process="admin")
-        self.payments = Payments(self._payments, self.wallet, _rules(settings), wake_worker=self._wakeup.send)
+        self.payments = Payments(self._payments, self.wallet, rules_of(settings), wake_worker=self._wakeup.send)
         self._events = PostgresEvents(url, process="admin")
         self.events = Events(
             self._events, self.store, settings.environment, wake_worker=self._wakeup.send, clock=now_utc

@@ -84,6 +84,12 @@ class SimulatedWallet:
             )
         return code
 
+    async def find_payment_of_code(self, code: str) -> str | None:
+        """Return the payment that used an issued code; None while none has."""
+        async with self._line.connection() as connection:
+            user = await _user_of(connection, code)
+        return None if user is None else user[0]
+
     async def _use_code(self, payment_id: str, code: str, now: datetime) -> ResultCode | None:
         if not _may_be_issued(code):
             return None

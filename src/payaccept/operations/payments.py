@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct
 from payaccept import trace
 from payaccept.domain import identifiers
 from payaccept.domain import payment as life
+from payaccept.domain.app_links import app_links, qr_prefix, target_path
 from payaccept.domain.errors import DuplicateRequest, OutcomeUnknown, PaymentFinal, PaymentNotFound
 from payaccept.domain.merchant import DuplicatePolicy, Environment, Merchant, bucket_for
 from payaccept.domain.payment import Declined, Paid, Payment, PaymentState, Pending, Settlement, Standing
@@ -35,11 +36,6 @@ class Rules(Struct, frozen=True, kw_only=True):
     web_base_url: str
     order_expiry_s: float
 
-    @property
-    def web_host(self) -> str:
-        """Host and port of the web base address."""
-        return self.web_base_url.partition("://")[2]
-
 
 class Payments:
     """The business verbs of payments.
@@ -62,7 +58,7 @@ class Payments:
         self._rules = rules
         self._wake_worker = wake_worker
         self._on_settled = on_settled
-        self._qr_prefix = f"https://{rules.web_host}/q/"
+        self._qr_prefix = qr_prefix(rules.web_base_url)
 
     async def create_qr_order(
         self, merchant: Merchant, request: m.CreateQROrderRequest, body: bytes, now: datetime
@@ -84,23 +80,12 @@ class Payments:
         """Create an order and answer with what opens the wallet. Raises: DuplicateRequest, OutcomeOpen."""
         payment_id, bucket = self._identify(merchant, request.payment_request_id, now)
         web = self._rules.web_base_url
-        target, short = f"/pay/{payment_id}", f"{web}/s/{payment_id}"
         answer = _encode(
             m.LinkPayCreateResponse(
                 result=_ACCEPTED,
                 merchant_trans_id=request.payment_request_id,
-                redirect_url=web + target,
-                app_links=m.AppLinks(
-                    android=m.AppLinkPlatform(
-                        application_id="org.payaccept.wallet", target_path=target, short_url=short
-                    ),
-                    ios=m.AppLinkPlatform(
-                        application_id="org.payaccept.wallet",
-                        bundle_id="org.payaccept.wallet",
-                        target_path=target,
-                        short_url=short,
-                    ),
-                ),
+                redirect_url=web + target_path(payment_id),
+                app_links=app_links(payment_id, web),
                 acquirement_id=identifiers.acquirement_of(payment_id),
             )
         )

@@ -16,6 +16,8 @@ from payaccept.portal import (
     access,
     account,
     audit,
+    customers,
+    docs,
     errors,
     home,
     links,
@@ -25,6 +27,7 @@ from payaccept.portal import (
     sign_in,
     sign_up,
     statics,
+    wallet,
 )
 from payaccept.portal.assets import Assets
 from payaccept.portal.edge import Edge, Network, RequestLog
@@ -40,6 +43,9 @@ PAGES: Final[tuple[ModuleType, ...]] = (
     second_factor,
     people,
     audit,
+    customers,
+    docs,
+    wallet,
 )
 """The modules that have pages: each has its handlers in `routes`."""
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from payaccept.domain.merchant import Environment
 from payaccept.domain.user import Membership, Permission, Viewer
 
 
@@ -33,9 +34,14 @@ _SHOWN: Final = 8
 """How many merchants stand in the navigation; the front page has them all."""
 
 
-def own_sections_for(viewer: Viewer | None) -> list[Section]:
-    """Return the viewer's own sections."""
-    return [] if viewer is None else [Section("Account", "account", "/account")]
+def own_sections_for(viewer: Viewer | None, environment: Environment) -> list[Section]:
+    """Return the viewer's own sections, and what is there for everybody."""
+    if viewer is None:
+        return []
+    sections = [Section("Account", "account", "/account"), Section("Documentation", "docs", "/docs")]
+    if environment is Environment.SANDBOX:
+        sections.append(Section("Simulated wallet", "wallet", "/wallet"))
+    return sections
 
 
 def sections_for(viewer: Viewer | None, membership: Membership | None) -> list[Section]:

@@ -58,7 +58,7 @@ def page(
         viewer=viewer,
         membership=membership,
         sections=sections_for(viewer, membership),
-        own_sections=own_sections_for(viewer),
+        own_sections=own_sections_for(viewer, services.site.environment),
         path=request.url.path,
         form=form or Form({}),
         notice=notice,

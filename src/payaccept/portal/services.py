@@ -6,11 +6,14 @@ from datetime import datetime
 from msgspec import Struct
 
 from payaccept.domain.merchant import Environment
+from payaccept.operations.checkout import Checkout
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.sign_in import SignIn
+from payaccept.operations.simulated_customer import SimulatedCustomer
 from payaccept.operations.users import Users
+from payaccept.portal.visitors import Visitors
 
 Clock = Callable[[], datetime]
 
@@ -43,4 +46,8 @@ class Services(Struct, frozen=True, kw_only=True):
     users: Users
     people: People
     merchants: Merchants
+    checkout: Checkout
+    simulated_customer: SimulatedCustomer | None
+    """The customer that the sandbox's pages play; None in production."""
+    visitors: Visitors
     ping: Callable[[], Awaitable[None]]
