@@ -18,6 +18,7 @@ from payaccept.adapters.postgres.group_commit import lane_per_bucket, one_lane
 from payaccept.adapters.postgres.merchants import PostgresMerchants
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
+from payaccept.adapters.postgres.traffic import PostgresTraffic
 from payaccept.adapters.postgres.wakeups import WakeupListener, WakeupSender
 from payaccept.adapters.vault import Vault, read_master_key
 from payaccept.adapters.wallet_simulated import SimulatedWallet
@@ -32,10 +33,12 @@ from payaccept.domain.merchant import Environment
 from payaccept.line_log import LineLog
 from payaccept.operations import provider_keys
 from payaccept.operations.deliveries import Deliveries
+from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payments import Payments, Rules
 from payaccept.operations.progress import Progress
 from payaccept.operations.provider_keys import PublishedKey, Signer
+from payaccept.operations.recorder import Recorder
 from payaccept.wire import signing
 from payaccept.worker import Worker
 
@@ -126,12 +129,18 @@ class ApiProcess:
         self._wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="api")
         self._payments = Payments(self._store, self._wallet, _rules(settings), wake_worker=self._wakeup.send)
         self._directory.on_change(self._limits.forget)
+        self._recorder = Recorder(PostgresTraffic(url, process="api"), now_utc, self._directory.knows)
 
     def kernel(self) -> Kernel:
         """Build the kernel that serves this process."""
         settings = self._settings
         gate = Gate(
-            settings.environment, self._directory, self._limits, AddressFailureLimit(settings.failure_limit)
+            settings.environment,
+            self._directory,
+            self._limits,
+            AddressFailureLimit(settings.failure_limit),
+            proofs=KeyProofs(self._merchants),
+            uses=self._recorder,
         )
         return Kernel(
             gate,
@@ -139,6 +148,7 @@ class ApiProcess:
             Documents(settings.environment, self._ping, self._list_keys).by_path(),
             lifespan=self,
             log=self._log,
+            refusals=self._recorder,
             deadline_s=settings.request_deadline_s,
         )
 
@@ -148,10 +158,12 @@ class ApiProcess:
         self._directory.start()
         self._limits.start()
         self._store.start()
+        self._recorder.start()
 
     async def close(self) -> None:
         """Close everything."""
         for part in (
+            self._recorder,
             self._store,
             self._limits,
             self._directory,

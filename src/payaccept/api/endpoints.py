@@ -12,6 +12,7 @@ from payaccept.domain import scenario
 from payaccept.domain.errors import FieldsIllegal
 from payaccept.domain.merchant import Environment, Merchant
 from payaccept.domain.money import currency_problem
+from payaccept.domain.payment import SignedBody
 from payaccept.domain.urls import UrlPolicy
 from payaccept.operations.payments import Payments
 from payaccept.wire import fields, strict_json
@@ -20,7 +21,7 @@ from payaccept.wire.codes import ResultCode
 from payaccept.wire.fields import Problem
 
 R = TypeVar("R", bound=Struct)
-Verb = Callable[[Merchant, Any, bytes, datetime], Awaitable[bytes]]
+Verb = Callable[[Merchant, Any, SignedBody, datetime], Awaitable[bytes]]
 
 _ACCEPTED_MARK: Final = b'{"result":{"resultStatus":"A"'
 _FAILED_MARK: Final = b'{"result":{"resultStatus":"F"'
@@ -46,18 +47,20 @@ class Endpoints:
         }
 
     def _creates(self, request_type: type[m.CreateRequest], verb: Verb) -> Endpoint:
-        async def endpoint(merchant: Merchant, body: bytes, now: datetime) -> tuple[ResultCode, bytes]:
-            request = _read(body, request_type)
+        async def endpoint(merchant: Merchant, signed: SignedBody, now: datetime) -> tuple[ResultCode, bytes]:
+            request = _read(signed.body, request_type)
             problems = self._problems(request)
             if problems:
                 raise FieldsIllegal("; ".join(map(str, problems)))
-            answer = await verb(merchant, request, body, now)
+            answer = await verb(merchant, request, signed, now)
             return _code_of(answer), answer
 
         return endpoint
 
-    async def _inquires(self, merchant: Merchant, body: bytes, _now: datetime) -> tuple[ResultCode, bytes]:
-        request = _read(body, m.InquiryPaymentRequest)
+    async def _inquires(
+        self, merchant: Merchant, signed: SignedBody, _now: datetime
+    ) -> tuple[ResultCode, bytes]:
+        request = _read(signed.body, m.InquiryPaymentRequest)
         return ResultCode.SUCCESS, await self._payments.inquire(merchant, request)
 
     def _problems(self, request: m.CreateRequest) -> list[Problem]:

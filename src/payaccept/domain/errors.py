@@ -13,6 +13,7 @@
         ├── MerchantNotFound
         ├── KeyNotFound
         ├── KeyRefused
+        ├── ProofRefused
         ├── SettingRefused
         ├── UserNotFound
         ├── EmailTaken
@@ -73,6 +74,10 @@ class KeyNotFound(AdministrationRefused):
 
 class KeyRefused(AdministrationRefused):
     """The key is not acceptable; the message says which rule it breaks."""
+
+
+class ProofRefused(AdministrationRefused):
+    """The proof of possession does not hold, or comes too late; the message says why."""
 
 
 class SettingRefused(AdministrationRefused):
