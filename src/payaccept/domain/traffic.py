@@ -1,5 +1,6 @@
 """What is seen of a merchant's requests: how its keys are used, how its clock goes, and what was refused."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -126,3 +127,72 @@ def skew_ms(request_time: str, at: datetime) -> int | None:
 def milliseconds(span: timedelta) -> int:
     """Return a span in whole milliseconds, towards zero."""
     return int(span.total_seconds() * 1000)
+
+
+class KeyUse(Struct, frozen=True, kw_only=True):
+    """How a key was used since it was added."""
+
+    key_version: int
+    uses: int
+    first_used_at: datetime
+    last_used_at: datetime
+
+
+class Minute(Struct, frozen=True, kw_only=True):
+    """What one key did in one minute."""
+
+    minute: datetime
+    key_version: int
+    uses: int
+    least_skew_ms: int
+    greatest_skew_ms: int
+
+
+class RefusalCount(Struct, frozen=True, kw_only=True):
+    """How many requests were refused with one code, and of how many only that is known."""
+
+    result_code: str
+    refused: int
+    only_counted: int
+    last_at: datetime
+
+
+class AcceptedRequest(Struct, frozen=True, kw_only=True):
+    """A request that made a payment."""
+
+    payment_id: str
+    payment_request_id: str
+    operation: str
+    state: str
+    received_at: datetime
+    key_version: int | None
+    request_time: str | None
+
+    @property
+    def skew_ms(self) -> int | None:
+        """By how much Request-Time was ahead of our clock."""
+        return None if self.request_time is None else skew_ms(self.request_time, self.received_at)
+
+
+class Clock(Struct, frozen=True):
+    """How far a merchant's clock was away from ours in the requests that verified, milliseconds."""
+
+    least_ms: int
+    greatest_ms: int
+
+    @property
+    def worst_ms(self) -> int:
+        """The skew that is farthest from none."""
+        return max(self.least_ms, self.greatest_ms, key=abs)
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the merchant should be warned."""
+        return abs(self.worst_ms) >= milliseconds(SKEW_WARNING)
+
+
+def clock_of(minutes: Sequence[Minute]) -> Clock | None:
+    """Return how the clock went in some minutes; None when nothing was sent."""
+    if not minutes:
+        return None
+    return Clock(min(one.least_skew_ms for one in minutes), max(one.greatest_skew_ms for one in minutes))

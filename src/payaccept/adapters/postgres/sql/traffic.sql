@@ -77,7 +77,7 @@ DELETE FROM refusal_minutes WHERE minute < %(before)s;
 DELETE FROM key_minutes WHERE minute < %(before)s;
 
 -- name: select_key_uses
-SELECT client_id, key_version, uses, first_used_at, last_used_at FROM key_uses WHERE client_id = %(client_id)s;
+SELECT key_version, uses, first_used_at, last_used_at FROM key_uses WHERE client_id = %(client_id)s;
 
 -- name: select_key_minutes
 SELECT minute, key_version, uses, least_skew_ms, greatest_skew_ms
