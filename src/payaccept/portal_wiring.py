@@ -6,9 +6,15 @@ from litestar.types import ASGIApp
 from payaccept import __version__
 from payaccept.adapters.postgres import migrations
 from payaccept.adapters.postgres.connections import SharedLine
+from payaccept.adapters.postgres.requests import PostgresRequests
 from payaccept.config import Settings, from_environ
 from payaccept.domain.errors import StoreUnavailable
 from payaccept.line_log import LineLog
+from payaccept.operations import provider_keys
+from payaccept.operations.doctor import Doctor
+from payaccept.operations.key_proofs import KeyProofs
+from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.requests import Requests
 from payaccept.people_wiring import Joined
 from payaccept.portal.app import create_app
 from payaccept.portal.services import Clock, Services, Site
@@ -44,6 +50,10 @@ class PortalProcess:
             users=self._joined.users,
             people=self._joined.people,
             merchants=self._joined.merchants,
+            key_proofs=KeyProofs(self._joined.merchant_store),
+            requests=Requests(PostgresRequests(self._joined.lines)),
+            doctor=Doctor(self._joined.merchant_store, settings.environment, settings.urls),
+            list_published_keys=self._list_published_keys,
             ping=self._ping,
         )
 
@@ -59,6 +69,9 @@ class PortalProcess:
         """Close everything."""
         for part in (self._joined, self._line, self._log):
             await part.close()
+
+    async def _list_published_keys(self) -> list[PublishedKey]:
+        return await provider_keys.list_published(self._joined.merchant_store, self._clock())
 
     async def _ping(self) -> None:
         async with self._line.connection(timeout_s=1.0) as connection:

@@ -6,9 +6,13 @@ from datetime import datetime
 from msgspec import Struct
 
 from payaccept.domain.merchant import Environment
+from payaccept.operations.doctor import Doctor
+from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
+from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.requests import Requests
 from payaccept.operations.sign_in import SignIn
 from payaccept.operations.users import Users
 
@@ -43,4 +47,8 @@ class Services(Struct, frozen=True, kw_only=True):
     users: Users
     people: People
     merchants: Merchants
+    key_proofs: KeyProofs
+    requests: Requests
+    doctor: Doctor
+    list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
