@@ -12,6 +12,7 @@ from msgspec import Struct
 from payaccept.domain import request_rules
 from payaccept.domain.key_proofs import public_key_of
 from payaccept.domain.merchant import Environment, KeyState, MerchantKey
+from payaccept.domain.traffic import milliseconds
 from payaccept.domain.urls import UrlPolicy
 from payaccept.wire import fields, signing, strict_json, timestamps
 from payaccept.wire import messages as m
@@ -160,7 +161,7 @@ def _time(capture: Capture, kept: Kept | None) -> Check:
     if kept is None:
         return Check(title, Verdict.KEPT, f"Well formed. The API took it within 5 minutes of {given} only.")
     skew = at - kept.received_at
-    seconds = skew.total_seconds()
+    seconds = milliseconds(skew) / 1000
     away = f"{abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} our clock when it arrived"
     if abs(skew) > MAX_SKEW:
         text = (
@@ -245,7 +246,7 @@ def _body(capture: Capture, patient: Patient, *, is_cut: bool) -> Check:
 
 
 def _field_finding(problem: fields.Problem) -> Finding:
-    return Finding(problem.path or "fields", f"{problem}.")
+    return Finding(problem.path or "fields", f"{problem.message}.")
 
 
 def _operation(capture: Capture) -> str | None:

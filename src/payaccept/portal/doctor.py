@@ -18,7 +18,7 @@ from payaccept.wire.capture import CaptureUnreadable
 MAX_CAPTURE: Final = 96 * 1024
 
 
-@get("/m/{client_id:str}/doctor", guards=[member(Permission.VIEW)])
+@get("/m/{client_id:str}/requests/doctor", guards=[member(Permission.VIEW)])
 async def show(
     request: PortalRequest,
     services: NamedDependency[Services],
@@ -30,7 +30,7 @@ async def show(
     return page(request, "doctor/doctor.html", text=text, examination=None)
 
 
-@post("/m/{client_id:str}/doctor", guards=[member(Permission.VIEW)])
+@post("/m/{client_id:str}/requests/doctor", guards=[member(Permission.VIEW)])
 async def examine(
     request: PortalRequest, services: NamedDependency[Services], membership: NamedDependency[Membership]
 ) -> Response[Any]:

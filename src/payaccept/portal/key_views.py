@@ -61,7 +61,8 @@ class Chart(Struct, frozen=True, kw_only=True):
 def rows_of(keys: Sequence[MerchantKey], traffic: Traffic, now: datetime) -> list[KeyRow]:
     """Return the rows, the youngest key first; the youngest active one has the first tint."""
     newest = sorted(keys, key=lambda key: key.key_version, reverse=True)
-    tints = [key.key_version for key in newest if key.state in {KeyState.ACTIVE, KeyState.RETIRED}]
+    tinted = sorted(newest, key=lambda key: key.state is not KeyState.ACTIVE)
+    tints = [key.key_version for key in tinted if key.activated_at is not None]
     rows = []
     for key in newest:
         state, kind = _called(key, now)

@@ -9,7 +9,7 @@ from litestar.params import FromPath
 from payaccept.domain import merchant_keys
 from payaccept.domain.errors import KeyNotFound, KeyRefused, ProofRefused
 from payaccept.domain.key_proofs import PENDING_LIFE, is_lapsed, text_to_sign
-from payaccept.domain.merchant import KeyState
+from payaccept.domain.merchant import KeyState, MerchantKey
 from payaccept.domain.user import Membership, Permission
 from payaccept.portal.access import PortalRequest, member
 from payaccept.portal.errors import PageNotFound
@@ -186,11 +186,32 @@ async def _one(
         chart=chart_of([row]) if row.traffic.last_hour else None,
         lapsed=is_lapsed(row.key, now),
         lapses_at=row.key.created_at + PENDING_LIFE,
-        text=text_to_sign(row.key) if row.is_pending else "",
-        inquiry=PATH_PREFIX + "inquiryPayment",
+        sign_command=_sign_command(row.key) if row.is_pending else "",
+        request_command=_request_command(row.key, services.site.api_base_url),
         in_use=is_in_use(row, now),
         costs=row.is_active and await _costs(services, membership, row),
     )
+
+
+def _sign_command(key: MerchantKey) -> str:
+    return (
+        f"printf %s '{text_to_sign(key)}' \\\n  | openssl dgst -sha256 -sign private-key.pem | openssl base64"
+    )
+
+
+def _request_command(key: MerchantKey, api_base_url: str) -> str:
+    """Return the commands that ask for a payment that does not exist, signed under this key."""
+    path = PATH_PREFIX + "inquiryPayment"
+    return f"""CLIENT={key.client_id}
+TIME=$(date -u +%Y-%m-%dT%H:%M:%SZ)
+BODY='{{"paymentRequestId":"key-proof"}}'
+SIGNATURE=$(printf 'POST {path}\\n%s.%s.%s' "$CLIENT" "$TIME" "$BODY" \\
+  | openssl dgst -sha256 -sign private-key.pem | openssl base64 -A | tr '+/' '-_' | tr -d '=')
+curl -s {api_base_url}{path} \\
+  -H "Content-Type: application/json" -H "Client-Id: $CLIENT" -H "Request-Time: $TIME" \\
+  -H "Signature: algorithm=SHA256withRSA, keyVersion={key.key_version}, signature=$SIGNATURE" \\
+  -d "$BODY"
+"""
 
 
 async def _costs(services: Services, membership: Membership, row: KeyRow) -> bool:

@@ -137,7 +137,7 @@ def _line(seen: Seen) -> Line:
 def _beginning(text: str) -> str:
     """Return the first sentence of a message, or as much of it as fits in a line or two."""
     match = _SENTENCE.match(text)
-    first = text if match is None else match[0]
+    first = text if match is None else match[0].removesuffix(";")
     return first if len(first) <= _SHOWN else f"{first[: _SHOWN - 1].rstrip()}…"
 
 
