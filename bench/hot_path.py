@@ -20,8 +20,10 @@ from rich.table import Table
 
 from bench import merchant, service
 from payaccept.adapters.postgres.payments import PostgresPayments
-from payaccept.domain.payment import Payment
+from payaccept.adapters.postgres.traffic import PostgresTraffic
+from payaccept.domain.payment import Payment, SignedBody
 from payaccept.operations.payments import Payments, Rules
+from payaccept.operations.recorder import Recorder
 from payaccept.wire import fields, messages, signing, strict_json, timestamps
 from payaccept.wiring import Administration
 
@@ -69,12 +71,17 @@ async def _measure(running: service.Service) -> Table:
     string = signing.request_string("POST", PATH, running.merchant.client_id, at, body)
     header = signing.write_header(1, signing.sign(key, string))
     signature = signing.parse_header(header).signature
+    signed = SignedBody(body, at, 1, signature)
+    skew = timestamps.parse(at) - now
+    # Never started: what is timed is the request's part of it.
+    recorder = Recorder(PostgresTraffic(running.settings.database_url, process="bench"), lambda: now, bool)
     value = strict_json.load_object(body)
     request = fields.read(value, messages.CreateQROrderRequest)
     for name, call in (
         ("Request-Time", lambda: timestamps.parse(at)),
         ("Signature header", lambda: signing.parse_header(header)),
         ("RSA verification", lambda: signing.verify(public_key, signature, string)),
+        ("recording", lambda: recorder.used(running.merchant.client_id, 1, now, skew)),
         ("strict JSON", lambda: strict_json.load_object(body)),
         ("typed fields", lambda: fields.read(value, messages.CreateQROrderRequest)),
     ):
@@ -85,15 +92,15 @@ async def _measure(running: service.Service) -> Table:
             environment=running.settings.environment, web_base_url="http://127.0.0.1:8081", order_expiry_s=900
         )
         verbs: Any = Payments(_NoStore(), administration.wallet, rules, wake_worker=lambda: None)  # type: ignore[arg-type]
-        operation = await _async_microseconds(lambda: verbs.create_qr_order(owner, request, body, now))
+        operation = await _async_microseconds(lambda: verbs.create_qr_order(owner, request, signed, now))
     table.add_row("ids, answer, payment", f"{operation:.1f}")
     table.add_row(
-        "group commit, one of 32", f"{await _group_commit(running, verbs, owner, request, body):.1f}"
+        "group commit, one of 32", f"{await _group_commit(running, verbs, owner, request, signed):.1f}"
     )
     return table
 
 
-async def _group_commit(running: service.Service, verbs: Any, owner: Any, request: Any, body: bytes) -> float:
+async def _group_commit(running: service.Service, verbs: Any, owner: Any, request: Any, signed: Any) -> float:
     """Wall time of a batch on an idle database, for each payment in it: our work and PostgreSQL's."""
     store = PostgresPayments(running.settings.database_url, create_lines=1)
     store.start()
@@ -114,7 +121,7 @@ async def _group_commit(running: service.Service, verbs: Any, owner: Any, reques
                 f"hot-{number}",
                 request.payment_amount,
             )
-            await verbs.create_qr_order(owner, wanted, body, datetime.now(UTC))
+            await verbs.create_qr_order(owner, wanted, signed, datetime.now(UTC))
         for payment in kept[:BATCH]:
             await store.insert_payment(payment)
         started = time.perf_counter()

@@ -16,14 +16,17 @@ import psycopg
 from merchant import Merchant, compact, private_key, public_pem, request_of
 from payaccept.adapters.postgres.group_commit import Routing, one_lane
 from payaccept.adapters.postgres.payments import PostgresPayments
+from payaccept.adapters.postgres.traffic import PostgresTraffic
 from payaccept.adapters.wallet_simulated import SimulatedWallet
 from payaccept.api.kernel import Kernel
 from payaccept.config import Settings
 from payaccept.domain.merchant import DuplicatePolicy, Environment, MerchantState, new_client_id
 from payaccept.domain.merchant import Merchant as DomainMerchant
+from payaccept.domain.payment import SignedBody
 from payaccept.operations.merchants import Changes
 from payaccept.operations.payments import Payments, Rules
 from payaccept.operations.progress import Progress
+from payaccept.operations.recorder import Recorder
 from payaccept.wire import fields, strict_json
 from payaccept.wire.messages import REQUESTS, InquiryPaymentRequest
 from payaccept.wiring import Administration, ApiProcess, WorkerProcess
@@ -167,12 +170,26 @@ class Parts:
             "retailPay": self.payments.pay_retail,
             "linkPayCreate": self.payments.create_link,
         }
-        return bytes(await verbs[operation](merchant, request, body, now))
+        return bytes(await verbs[operation](merchant, request, signed_body(body), now))
 
     async def inquire(self, merchant: DomainMerchant, **ids: str) -> dict[str, Any]:
         """Ask how a payment stands."""
         request = fields.read(ids, InquiryPaymentRequest)
         return dict(msgspec.json.decode(await self.payments.inquire(merchant, request)))
+
+
+def recorder_of(
+    database_url: str,
+    knows: Callable[[str], bool] = lambda _: False,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Recorder:
+    """A recorder on a database; it opens no connection before it has something to write."""
+    return Recorder(PostgresTraffic(database_url, process="test"), clock, knows)
+
+
+def signed_body(body: bytes) -> SignedBody:
+    """A body as it comes from the gate; nobody verifies it after that."""
+    return SignedBody(body, "2026-03-01T12:00:00Z", 1, bytes(256))
 
 
 def merchant_made(now: datetime, **changes: Any) -> DomainMerchant:

@@ -7,13 +7,19 @@ from payaccept import __version__
 from payaccept.adapters.postgres import migrations
 from payaccept.adapters.postgres.connections import SharedLine
 from payaccept.adapters.postgres.payments import PostgresPayments
+from payaccept.adapters.postgres.requests import PostgresRequests
 from payaccept.adapters.postgres.wakeups import WakeupSender
 from payaccept.config import Settings, from_environ
 from payaccept.domain.errors import StoreUnavailable
 from payaccept.line_log import LineLog
+from payaccept.operations import provider_keys
 from payaccept.operations.checkout import Checkout
+from payaccept.operations.doctor import Doctor
+from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payments import Payments
+from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.requests import Requests
 from payaccept.operations.simulated_customer import SimulatedCustomer
 from payaccept.people_wiring import Joined
 from payaccept.portal.app import create_app
@@ -84,6 +90,10 @@ class PortalProcess:
             checkout=self._till.checkout,
             simulated_customer=self._till.simulated_customer,
             visitors=Visitors(),
+            key_proofs=KeyProofs(self._joined.merchant_store),
+            requests=Requests(PostgresRequests(self._joined.lines)),
+            doctor=Doctor(self._joined.merchant_store, settings.environment, settings.urls),
+            list_published_keys=self._list_published_keys,
             ping=self._ping,
         )
 
@@ -100,6 +110,9 @@ class PortalProcess:
         """Close everything."""
         for part in (self._till, self._joined, self._line, self._log):
             await part.close()
+
+    async def _list_published_keys(self) -> list[PublishedKey]:
+        return await provider_keys.list_published(self._joined.merchant_store, self._clock())
 
     async def _ping(self) -> None:
         async with self._line.connection(timeout_s=1.0) as connection:

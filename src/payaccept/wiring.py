@@ -24,6 +24,7 @@ from payaccept.adapters.postgres.numbering import PostgresNumbering
 from payaccept.adapters.postgres.partitions import PostgresPartitions
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
+from payaccept.adapters.postgres.traffic import PostgresTraffic
 from payaccept.adapters.postgres.wakeups import WakeupListener, WakeupSender
 from payaccept.adapters.vault import Vault, read_master_key
 from payaccept.adapters.wallet_simulated import SimulatedWallet
@@ -41,10 +42,12 @@ from payaccept.figures.slab import Slab
 from payaccept.operations import provider_keys
 from payaccept.operations.deliveries import Deliveries
 from payaccept.operations.events import Events
+from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payments import Payments, Rules
 from payaccept.operations.progress import Progress
 from payaccept.operations.provider_keys import CurrentSigner, PublishedKey, Signer
+from payaccept.operations.recorder import Recorder
 from payaccept.operations.sending import Sending
 from payaccept.wire import signing
 from payaccept.worker import Worker
@@ -177,12 +180,18 @@ class ApiProcess:
             on_settled=self._figures.payments.settled,
         )
         self._directory.on_change(self._limits.forget)
+        self._recorder = Recorder(PostgresTraffic(url, process="api"), now_utc, self._directory.knows)
 
     def kernel(self) -> Kernel:
         """Build the kernel that serves this process."""
         settings = self._settings
         gate = Gate(
-            settings.environment, self._directory, self._limits, AddressFailureLimit(settings.failure_limit)
+            settings.environment,
+            self._directory,
+            self._limits,
+            AddressFailureLimit(settings.failure_limit),
+            proofs=KeyProofs(self._merchants),
+            uses=self._recorder,
         )
         return Kernel(
             gate,
@@ -190,6 +199,7 @@ class ApiProcess:
             self._documents,
             lifespan=self,
             log=self._figures.requests,
+            refusals=self._recorder,
             deadline_s=settings.request_deadline_s,
         )
 
@@ -199,10 +209,12 @@ class ApiProcess:
         self._directory.start()
         self._limits.start()
         self._store.start()
+        self._recorder.start()
 
     async def close(self) -> None:
         """Close everything."""
         for part in (
+            self._recorder,
             self._store,
             self._limits,
             self._directory,
@@ -359,7 +371,9 @@ class Administration:
         self.wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="admin")
         self._payments = PostgresPayments(url, create_lines=0, process="admin")
         self._wakeup = WakeupSender(url, process="admin")
-        self.payments = Payments(self._payments, self.wallet, rules_of(settings), wake_worker=self._wakeup.send)
+        self.payments = Payments(
+            self._payments, self.wallet, rules_of(settings), wake_worker=self._wakeup.send
+        )
         self._events = PostgresEvents(url, process="admin")
         self.events = Events(
             self._events, self.store, settings.environment, wake_worker=self._wakeup.send, clock=now_utc

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from deployment import recorder_of
 from merchant import PREFIX, Merchant, compact, request_of
 from payaccept.adapters.postgres.directory import PostgresDirectory
+from payaccept.adapters.postgres.merchants import PostgresMerchants
 from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
 from payaccept.api.failure_limit import AddressFailureLimit
 from payaccept.api.gate import Answer, Gate, SignedRequest
 from payaccept.domain.merchant import Environment
+from payaccept.operations.key_proofs import KeyProofs
 from payaccept.wire.codes import ResultCode
 
 PATH = PREFIX + "createQROrder"
@@ -24,9 +27,14 @@ MICROSECOND = timedelta(microseconds=1)
 async def gate(database_url) -> AsyncIterator[Gate]:
     directory = PostgresDirectory(database_url, process="test")
     limits = PostgresRateLimits(database_url)
+    merchants = PostgresMerchants(database_url, process="test")
+    recorder = recorder_of(database_url, directory.knows)
     directory.start()
     limits.start()
-    yield Gate(Environment.SANDBOX, directory, limits, AddressFailureLimit(None))
+    failures = AddressFailureLimit(None)
+    yield Gate(Environment.SANDBOX, directory, limits, failures, proofs=KeyProofs(merchants), uses=recorder)
+    await recorder.close()
+    await merchants.close()
     await limits.close()
     await directory.close()
 
@@ -34,7 +42,7 @@ async def gate(database_url) -> AsyncIterator[Gate]:
 async def ask(gate: Gate, merchant: Merchant, request_time: str, now: datetime = NOW) -> Answer:
     """Pass a rightly signed request through the gate at `now`; the endpoint says it was reached."""
 
-    async def endpoint(_merchant: object, _body: bytes, at: datetime) -> tuple[ResultCode, bytes]:
+    async def endpoint(_merchant: object, _signed: object, at: datetime) -> tuple[ResultCode, bytes]:
         assert at == now
         return ResultCode.SUCCESS, b"reached"
 

@@ -10,9 +10,10 @@ import pytest
 import pytest_asyncio
 from msgspec import Struct
 
-from deployment import client_of, register_with, settings_for
+from deployment import client_of, recorder_of, register_with, settings_for
 from merchant import CREATES, Merchant, request_of
 from payaccept.adapters.postgres.directory import PostgresDirectory
+from payaccept.adapters.postgres.merchants import PostgresMerchants
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
 from payaccept.adapters.wallet_simulated import SimulatedWallet
@@ -23,6 +24,7 @@ from payaccept.api.kernel import Kernel
 from payaccept.config import SettingInvalid
 from payaccept.domain.merchant import Environment, MerchantState
 from payaccept.domain.urls import UrlPolicy
+from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.payments import Payments, Rules
 from payaccept.wiring import Administration, ApiProcess, WorkerProcess, migrate
 
@@ -59,16 +61,27 @@ async def production(empty_database, master_key_file) -> AsyncIterator[Productio
     endpoints = Endpoints(
         Payments(store, wallet, rules, wake_worker=lambda: None), Environment.PRODUCTION, settings.urls
     )
-    gate = Gate(Environment.PRODUCTION, directory, limits, AddressFailureLimit(None))
+    merchants = PostgresMerchants(url, process="test")
+    recorder = recorder_of(url, directory.knows)
+    gate = Gate(
+        Environment.PRODUCTION,
+        directory,
+        limits,
+        AddressFailureLimit(None),
+        proofs=KeyProofs(merchants),
+        uses=recorder,
+    )
     lifespan: Any = None
-    kernel = Kernel(gate, endpoints.by_path(), {}, lifespan=lifespan, log=NoLog(), deadline_s=5)
+    kernel = Kernel(
+        gate, endpoints.by_path(), {}, lifespan=lifespan, log=NoLog(), refusals=recorder, deadline_s=5
+    )
     for part in (directory, limits, store):
         part.start()
     async with Administration(settings) as administration:
         merchant = await register_with(administration)()
         await administration.merchants.activate(merchant.client_id, datetime.now(UTC))
         yield Production(administration, client_of(kernel), merchant)
-    for closing in (store, limits, directory, wallet):
+    for closing in (recorder, merchants, store, limits, directory, wallet):
         await closing.close()
 
 

@@ -15,7 +15,7 @@ import httpx
 import psycopg
 import pytest
 
-from deployment import client_of, opened_kernel, register_with, run_sql, settings_for
+from deployment import client_of, opened_kernel, recorder_of, register_with, run_sql, settings_for
 from merchant import OPERATIONS, PREFIX, Merchant, at_now, compact, new_request_id, request_of
 from payaccept.adapters.postgres.embedded import EmbeddedPostgres
 from payaccept.api.failure_limit import AddressFailureLimit
@@ -205,10 +205,12 @@ async def test_a_silent_wallet_leaves_the_outcome_unknown(api, merchant):
     assert answer.headers["retry-after"].isdecimal()
 
 
-async def test_a_bug_is_told_to_the_log_and_never_to_the_client(merchant, caplog, capfd):
+async def test_a_bug_is_told_to_the_log_and_never_to_the_client(settings, merchant, caplog, capfd):
     class BrokenDirectory:
         async def find_credentials(self, _client_id: str) -> Any:
             raise ZeroDivisionError("the secret detail")
+
+        def forget(self, _client_id: str) -> None: ...
 
     class NoLifespan:
         async def open(self) -> None: ...
@@ -223,8 +225,19 @@ async def test_a_bug_is_told_to_the_log_and_never_to_the_client(merchant, caplog
 
     log = Lines()
     limits: Any = None
-    gate = Gate(Environment.SANDBOX, BrokenDirectory(), limits, AddressFailureLimit(None))
-    kernel = Kernel(gate, {PREFIX + CREATE: endpoint}, {}, lifespan=NoLifespan(), log=log, deadline_s=5)
+    proofs: Any = None
+    recorder = recorder_of(settings.database_url)
+    failures = AddressFailureLimit(None)
+    gate = Gate(Environment.SANDBOX, BrokenDirectory(), limits, failures, proofs=proofs, uses=recorder)
+    kernel = Kernel(
+        gate,
+        {PREFIX + CREATE: endpoint},
+        {},
+        lifespan=NoLifespan(),
+        log=log,
+        refusals=recorder,
+        deadline_s=5,
+    )
     with caplog.at_level(logging.ERROR):
         answer = await merchant.create(client_of(kernel), CREATE)
     assert_answer(answer, 500, "U", "UNKNOWN_EXCEPTION")

@@ -14,6 +14,7 @@ from psycopg.errors import (
 from deployment import fetch_all
 
 AT = "timestamptz '2026-03-01 12:00Z'"
+SIGNATURE = "decode(repeat('00', 256), 'hex')"
 
 PAYMENT = {
     "bucket": "7",
@@ -35,7 +36,11 @@ PAYMENT = {
     "expires_at": AT,
     "due_at": AT,
     "final_at": "NULL",
+    "request_time": "'2026-03-01T12:00:00Z'",
+    "key_version": "1",
+    "signature": SIGNATURE,
 }
+UNSIGNED = PAYMENT | {"request_time": "NULL", "key_version": "NULL", "signature": "NULL"}
 FINAL = PAYMENT | {"state": "'SUCCESS'", "event_id": "'evt_1'", "final_at": AT, "due_at": "NULL"}
 FAILED = FINAL | {"state": "'FAIL'", "failure_code": "'RISK_REJECT'"}
 EVENT = {
@@ -109,7 +114,52 @@ KEY = {
     "public_key_pem": "'pem'",
     "fingerprint": "'f'",
     "created_at": AT,
+    "activated_at": AT,
     "retired_at": "NULL",
+    "proof_nonce": "NULL",
+}
+PENDING_KEY = {"state": "'PENDING'", "activated_at": "NULL", "proof_nonce": "'n'"}
+KEY_USE = {
+    "client_id": "'sandbox_1'",
+    "key_version": "1",
+    "uses": "1",
+    "first_used_at": AT,
+    "last_used_at": AT,
+}
+KEY_MINUTE = {
+    "client_id": "'sandbox_1'",
+    "minute": AT,
+    "key_version": "1",
+    "uses": "1",
+    "least_skew_ms": "-2",
+    "greatest_skew_ms": "3",
+}
+REFUSAL_MINUTE = {
+    "client_id": "'sandbox_1'",
+    "minute": AT,
+    "result_code": "'PARAM_ILLEGAL'",
+    "refused": "2",
+    "only_counted": "1",
+}
+REFUSED_REQUEST = {
+    "client_id": "'sandbox_1'",
+    "request_id": "'req_1'",
+    "received_at": AT,
+    "method": "'POST'",
+    "target": "'/v1/payments/createQROrder'",
+    "status": "400",
+    "result_code": "'PARAM_ILLEGAL'",
+    "message": "'x'",
+    "skew_ms": "NULL",
+    "address": "'192.0.2.1'",
+    "host": "''",
+    "user_agent": "''",
+    "content_type": "''",
+    "request_time": "''",
+    "signature_header": "''",
+    "body": "''",
+    "body_bytes": "0",
+    "body_is_whole": "true",
 }
 PROVIDER_KEY = {
     "key_version": "99",
@@ -129,6 +179,10 @@ TABLES = {
     "failing_lanes": FAILING_LANE,
     "merchants": MERCHANT,
     "merchant_keys": KEY,
+    "key_uses": KEY_USE,
+    "key_minutes": KEY_MINUTE,
+    "refusal_minutes": REFUSAL_MINUTE,
+    "refused_requests": REFUSED_REQUEST,
     "provider_keys": PROVIDER_KEY,
 }
 # What has to be there before a row of a table can be.
@@ -221,6 +275,21 @@ REFUSED = [
     ("merchant_keys_state_check", "merchant_keys", {"state": "'LOST'"}),
     ("merchant_keys_retired_at_check", "merchant_keys", {"state": "'RETIRED'"}),
     ("merchant_keys_retired_at_check", "merchant_keys", {"retired_at": AT}),
+    ("merchant_keys_activated_at_check", "merchant_keys", {"activated_at": "NULL"}),
+    ("merchant_keys_activated_at_check", "merchant_keys", PENDING_KEY | {"activated_at": AT}),
+    ("merchant_keys_proof_nonce_check", "merchant_keys", {"proof_nonce": "'n'"}),
+    ("merchant_keys_proof_nonce_check", "merchant_keys", PENDING_KEY | {"proof_nonce": "NULL"}),
+    ("payments_signature_check", "payments", {"signature": "'short'"}),
+    ("payments_signature_check", "payments", {"signature": "NULL"}),
+    ("payments_signature_check", "payments", {"request_time": "NULL"}),
+    ("payments_signature_check", "payments", UNSIGNED | {"key_version": "1"}),
+    ("key_uses_uses_check", "key_uses", {"uses": "0"}),
+    ("key_minutes_uses_check", "key_minutes", {"uses": "0"}),
+    ("key_minutes_skew_check", "key_minutes", {"least_skew_ms": "4"}),
+    ("refusal_minutes_refused_check", "refusal_minutes", {"refused": "0", "only_counted": "0"}),
+    ("refusal_minutes_only_counted_check", "refusal_minutes", {"only_counted": "3"}),
+    ("refused_requests_status_check", "refused_requests", {"status": "200"}),
+    ("refused_requests_body_check", "refused_requests", {"body": "decode(repeat('00', 8193), 'hex')"}),
     ("provider_keys_key_version_check", "provider_keys", {"key_version": "0"}),
     ("provider_keys_activates_at_check", "provider_keys", {"activates_at": AT + " - interval '1 s'"}),
     ("provider_keys_withdraws_at_check", "provider_keys", {"withdraws_at": AT + " - interval '1 s'"}),
@@ -248,7 +317,11 @@ UNIQUE = [
     ("failing_lanes_pkey", "failing_lanes", {"failures": "2"}),
     ("merchants_pkey", "merchants", {"name": "'Other'"}),
     ("merchant_keys_pkey", "merchant_keys", {"fingerprint": "'g'"}),
-    ("merchant_keys_fingerprint_key", "merchant_keys", {"key_version": "2"}),
+    ("merchant_keys_fingerprint_proven", "merchant_keys", {"key_version": "2"}),
+    ("key_uses_pkey", "key_uses", {}),
+    ("key_minutes_pkey", "key_minutes", {}),
+    ("refusal_minutes_pkey", "refusal_minutes", {}),
+    ("refused_requests_pkey", "refused_requests", {}),
     ("provider_keys_pkey", "provider_keys", {"public_key_pem": "'other'"}),
 ]
 
@@ -272,18 +345,30 @@ def test_one_fingerprint_belongs_to_one_merchant_even_when_it_is_retired(connect
         insert(connection, "merchant_keys", client_id="'sandbox_2'")
 
 
+def test_a_key_is_claimed_by_its_proof_and_not_by_uploading_it(connection):
+    prepare(connection, "merchant_keys")
+    insert(connection, "merchants", client_id="'sandbox_2'")
+    insert(connection, "merchant_keys", **PENDING_KEY)
+    insert(connection, "merchant_keys", client_id="'sandbox_2'", **PENDING_KEY)
+    with pytest.raises(UniqueViolation) as caught, connection.transaction():
+        insert(connection, "merchant_keys", key_version="2", **PENDING_KEY)
+    assert caught.value.diag.constraint_name == "merchant_keys_fingerprint_pending"
+    insert(connection, "merchant_keys", key_version="2")
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_what_is_needed_cannot_be_left_out(connection, table):
     optional = {
         "payments": {"notify_url", "external_store_id", "extend_info", "answer", "failure_code", "event_id"}
-        | {"due_at", "final_at"},
+        | {"due_at", "final_at", "request_time", "key_version", "signature"},
         "events": {"payment_id", "sequence"},
         "deliveries": {"next_at", "claim_id", "leased_until", "final_at"},
         "attempts": {"status"},
         "failing_lanes": {"opened_at"},
         "merchants": {"webhook_url", "rate_limit"},
-        "merchant_keys": {"retired_at"},
+        "merchant_keys": {"activated_at", "retired_at", "proof_nonce"},
         "provider_keys": {"withdraws_at"},
+        "refused_requests": {"skew_ms"},
     }
     prepare(connection, table)
     for name in TABLES[table].keys() - optional.get(table, set()):

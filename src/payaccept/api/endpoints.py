@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct
 
 from payaccept.api.gate import Endpoint
-from payaccept.domain import scenario
+from payaccept.domain import request_rules
 from payaccept.domain.errors import FieldsIllegal
 from payaccept.domain.merchant import Environment, Merchant
-from payaccept.domain.money import currency_problem
+from payaccept.domain.payment import SignedBody
 from payaccept.domain.urls import UrlPolicy
 from payaccept.operations.payments import Payments
 from payaccept.wire import fields, strict_json
@@ -20,7 +20,7 @@ from payaccept.wire.codes import ResultCode
 from payaccept.wire.fields import Problem
 
 R = TypeVar("R", bound=Struct)
-Verb = Callable[[Merchant, Any, bytes, datetime], Awaitable[bytes]]
+Verb = Callable[[Merchant, Any, SignedBody, datetime], Awaitable[bytes]]
 
 _ACCEPTED_MARK: Final = b'{"result":{"resultStatus":"A"'
 _FAILED_MARK: Final = b'{"result":{"resultStatus":"F"'
@@ -32,7 +32,7 @@ class Endpoints:
 
     def __init__(self, payments: Payments, environment: Environment, urls: UrlPolicy) -> None:
         self._payments = payments
-        self._sandbox = environment is Environment.SANDBOX
+        self._environment = environment
         self._urls = urls
 
     def by_path(self) -> dict[str, Endpoint]:
@@ -46,48 +46,21 @@ class Endpoints:
         }
 
     def _creates(self, request_type: type[m.CreateRequest], verb: Verb) -> Endpoint:
-        async def endpoint(merchant: Merchant, body: bytes, now: datetime) -> tuple[ResultCode, bytes]:
-            request = _read(body, request_type)
-            problems = self._problems(request)
+        async def endpoint(merchant: Merchant, signed: SignedBody, now: datetime) -> tuple[ResultCode, bytes]:
+            request = _read(signed.body, request_type)
+            problems = request_rules.problems(request, self._environment, self._urls)
             if problems:
                 raise FieldsIllegal("; ".join(map(str, problems)), _paths(problems))
-            answer = await verb(merchant, request, body, now)
+            answer = await verb(merchant, request, signed, now)
             return _code_of(answer), answer
 
         return endpoint
 
-    async def _inquires(self, merchant: Merchant, body: bytes, _now: datetime) -> tuple[ResultCode, bytes]:
-        request = _read(body, m.InquiryPaymentRequest)
+    async def _inquires(
+        self, merchant: Merchant, signed: SignedBody, _now: datetime
+    ) -> tuple[ResultCode, bytes]:
+        request = _read(signed.body, m.InquiryPaymentRequest)
         return ResultCode.SUCCESS, await self._payments.inquire(merchant, request)
-
-    def _problems(self, request: m.CreateRequest) -> list[Problem]:
-        """Find what breaks a rule of this deployment rather than of the protocol."""
-        problems = []
-        problem = currency_problem(request.payment_amount.currency)
-        if problem:
-            problems.append(Problem("paymentAmount.currency", problem))
-        if isinstance(request, m.LinkPayCreateRequest):
-            strategy = request.settlement_strategy
-            if strategy is not UNSET and strategy.settlement_currency is not UNSET:
-                problem = currency_problem(strategy.settlement_currency)
-                if problem:
-                    problems.append(Problem("settlementStrategy.settlementCurrency", problem))
-            problems += self._url_problems("paymentRedirectUrl", request.payment_redirect_url)
-        problems += self._url_problems("paymentNotifyUrl", request.payment_notify_url)
-        if request.extend_info is not UNSET:
-            problem = self._script_problem(request.extend_info)
-            if problem:
-                problems.append(Problem("extendInfo", problem))
-        return problems
-
-    def _url_problems(self, name: str, url: str | UnsetType) -> list[Problem]:
-        problem = None if url is UNSET else self._urls.problem(url)
-        return [] if problem is None else [Problem(name, problem)]
-
-    def _script_problem(self, extend_info: str) -> str | None:
-        if self._sandbox:
-            return scenario.read(extend_info)[1]
-        return "sandbox is not for production" if scenario.asks_for_script(extend_info) else None
 
 
 def _read(body: bytes, request_type: type[R]) -> R:

@@ -7,7 +7,8 @@ The checks of a signed request, cheap and safe first; the first that fails answe
  3. Request-Time is well formed, and within five minutes of our clock, both ends included.
  4. The merchant is known here and active; the other environment's credentials are told so.
  5. The Signature header parses.
- 6. Its keyVersion is an active key of the merchant, and the signature verifies over the bytes received.
+ 6. Its keyVersion is an active key of the merchant, and the signature verifies over the bytes received; where the
+    key was waiting for the proof that its private half is in the merchant's hands, this is the proof.
  7. The merchant's rate limit has room.
  8. The body is strict JSON and its fields keep their bounds: `endpoints`.
 
@@ -19,12 +20,14 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Final, NoReturn, Protocol
+from typing import Final, NoReturn
 
 import msgspec
 from msgspec import Struct
 
+from payaccept.api.ports import Directory, FailureLimit, KeyProofs, KeyUses, RateLimits
 from payaccept.domain.errors import (
+    AdministrationRefused,
     DuplicateRequest,
     FieldsIllegal,
     OutcomeOpen,
@@ -32,7 +35,7 @@ from payaccept.domain.errors import (
     Refusal,
 )
 from payaccept.domain.merchant import RATE_WINDOW_S, Credentials, Environment, Merchant, MerchantState
-from payaccept.domain.payment import result
+from payaccept.domain.payment import SignedBody, result
 from payaccept.wire import diagnosis, signing, timestamps
 from payaccept.wire.codes import TABLE, ResultCode
 
@@ -51,7 +54,7 @@ Headers = Sequence[tuple[str, str]]
 class Answer(Struct, frozen=True):
     """What goes back: HTTP status, body, and headers besides Content-Type and Request-Id.
 
-    The rest is for the request log.
+    The rest is for the request log; of a refusal, `message` is what its body says.
     """
 
     status: int
@@ -60,6 +63,7 @@ class Answer(Struct, frozen=True):
     code: str = ""
     client_id: str = ""
     detail: str = ""
+    message: str = ""
 
 
 class SignedRequest(Struct):
@@ -83,51 +87,7 @@ class Refused(Exception):
         self.headers = headers
 
 
-class Directory(Protocol):
-    """Where merchants and their keys are found."""
-
-    async def find_credentials(self, client_id: str) -> Credentials | None:
-        """Return a merchant with its keys; None when there is none."""
-
-
-class Verdict(Protocol):
-    """What a rate limit says."""
-
-    @property
-    def admitted(self) -> bool:
-        """Whether the request may go on."""
-
-    @property
-    def remaining(self) -> int:
-        """How many more are admitted now."""
-
-    @property
-    def wait_s(self) -> float:
-        """In how many seconds the next is."""
-
-
-class RateLimits(Protocol):
-    """Admits the requests of limited merchants."""
-
-    async def admit(self, client_id: str, limit: int) -> Verdict:
-        """Admit or refuse one request now."""
-
-
-class FailureLimit(Protocol):
-    """Counts the unauthenticated failures of an address."""
-
-    @property
-    def limit(self) -> int | None:
-        """How many a window admits; None means any number."""
-
-    def is_exceeded(self, address: str) -> bool:
-        """Tell whether the address has failed too often of late."""
-
-    def count(self, address: str) -> bool:
-        """Count one more failure, and tell whether there were too many."""
-
-
-Endpoint = Callable[[Merchant, bytes, datetime], Awaitable[tuple[ResultCode, bytes]]]
+Endpoint = Callable[[Merchant, SignedBody, datetime], Awaitable[tuple[ResultCode, bytes]]]
 
 _CODE_OF_REFUSAL: Final[tuple[tuple[type[Refusal], ResultCode], ...]] = (
     (FieldsIllegal, ResultCode.PARAM_ILLEGAL),
@@ -154,11 +114,16 @@ class Gate:
         directory: Directory,
         limits: RateLimits,
         failures: FailureLimit,
+        *,
+        proofs: KeyProofs,
+        uses: KeyUses,
     ) -> None:
         self._environment = environment
         self._directory = directory
         self._limits = limits
         self._failures = failures
+        self._proofs = proofs
+        self._uses = uses
         self._prefix = environment.client_id_prefix
         self._explains = environment is Environment.SANDBOX
 
@@ -167,17 +132,20 @@ class Gate:
         client_id = ""
         try:
             client_id, request_time, header = self._check_headers(request)
-            _check_time(request_time, now)
+            skew = _check_time(request_time, now)
             credentials = await self._check_client(client_id)
             try:
-                _check_signature(request, client_id, request_time, header, credentials)
+                signed = _check_signature(request, client_id, request_time, header, credentials)
             except (signing.SignatureHeaderMalformed, signing.SignatureMismatch) as error:
                 explained = await self._explain(request, client_id, request_time, header, credentials)
                 raise Refused(ResultCode.INVALID_SIGNATURE, explained or str(error)) from None
+            if signed.key_version in credentials.pending_keys:
+                await self._prove(credentials, signed.key_version, now, request.address)
+            self._uses.used(client_id, signed.key_version, now, skew)
             merchant = credentials.merchant
             if merchant.rate_limit is not None:
                 await self._check_rate(merchant, merchant.rate_limit)
-            code, body = await endpoint(merchant, request.body, now)
+            code, body = await endpoint(merchant, signed, now)
             return Answer(200, body, code=code, client_id=client_id)
         except Refused as refused:
             return self._refuse(refused, request.address, client_id)
@@ -240,8 +208,21 @@ class Gate:
             signature_header=header,
             host=next(iter(request.get_all("host")), ""),
         )
-        finding = await asyncio.to_thread(diagnosis.diagnose, captured, credentials.active_keys)
+        keys = dict(credentials.active_keys)
+        keys.update((version, pending.public_key) for version, pending in credentials.pending_keys.items())
+        finding = await asyncio.to_thread(diagnosis.diagnose, captured, keys)
         return None if finding is None else f"{finding.rule}: {finding.explanation}"
+
+    async def _prove(self, credentials: Credentials, key_version: int, now: datetime, address: str) -> None:
+        """Make the key active that the request has just verified under; only then is the request done."""
+        client_id = credentials.merchant.client_id
+        fingerprint = credentials.pending_keys[key_version].fingerprint
+        try:
+            await self._proofs.prove_by_request(client_id, key_version, fingerprint, now, address)
+        except AdministrationRefused as refused:
+            raise Refused(ResultCode.ACCESS_DENIED, str(refused)) from None
+        finally:
+            self._directory.forget(client_id)
 
     async def _check_rate(self, merchant: Merchant, limit: int) -> None:
         verdict = await self._limits.admit(merchant.client_id, limit)
@@ -286,7 +267,8 @@ def failure(
         headers = (*headers, ("retry-after", _RETRY_AFTER_S))
     body = _encode({"result": result(code, message)})
     told = message or meaning.message
-    return Answer(meaning.http, body, headers, code, client_id, told if detail is None else detail)
+    logged = told if detail is None else detail
+    return Answer(meaning.http, body, headers, code, client_id, logged, told)
 
 
 def _limit_headers(policy: str, limit: int, wait_s: int) -> Headers:
@@ -312,7 +294,8 @@ def _refuse_header_count(
     raise AssertionError
 
 
-def _check_time(request_time: str, now: datetime) -> None:
+def _check_time(request_time: str, now: datetime) -> timedelta:
+    """Return how far the merchant's clock is ahead of ours."""
     try:
         at = timestamps.parse(request_time)
     except timestamps.TimestampMalformed as error:
@@ -325,28 +308,34 @@ def _check_time(request_time: str, now: datetime) -> None:
             f"Request-Time is {abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} the server's clock"
             f" ({timestamps.write_seconds(now)}); at most 300 s are accepted",
         )
+    return skew
 
 
 def _check_signature(
     request: SignedRequest, client_id: str, request_time: str, header: str, credentials: Credentials
-) -> None:
+) -> SignedBody:
     try:
         parsed = signing.parse_header(header)
     except signing.KeyVersionMissing as error:
         raise Refused(ResultCode.ACCESS_DENIED, str(error)) from None
-    public_key = credentials.active_keys.get(parsed.key_version)
+    key_version = parsed.key_version
+    public_key = credentials.active_keys.get(key_version)
     if public_key is None:
-        _refuse_key(parsed.key_version, credentials)
+        if key_version not in credentials.pending_keys:
+            _refuse_key(key_version, credentials)
+        public_key = credentials.pending_keys[key_version].public_key
+    body = request.body
     signing.verify(
         public_key,
         parsed.signature,
-        signing.request_string(request.method, request.path, client_id, request_time, request.body),
+        signing.request_string(request.method, request.path, client_id, request_time, body),
     )
+    return SignedBody(body, request_time, key_version, parsed.signature)
 
 
 def _refuse_key(key_version: int, credentials: Credentials) -> NoReturn:
     if key_version in credentials.retired_keys:
         raise Refused(ResultCode.INVALID_SIGNATURE, f"keyVersion {key_version} is retired")
-    if not credentials.active_keys and not credentials.retired_keys:
+    if not credentials.active_keys and not credentials.retired_keys and not credentials.pending_keys:
         raise Refused(ResultCode.ACCESS_DENIED, "no public key is registered for this Client-Id")
     raise Refused(ResultCode.ACCESS_DENIED, f"keyVersion {key_version} was never assigned to this Client-Id")

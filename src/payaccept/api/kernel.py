@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
@@ -17,10 +18,18 @@ from msgspec import Struct
 from payaccept import trace
 from payaccept.api.deadline import Deadline
 from payaccept.api.gate import Answer, Endpoint, Gate, SignedRequest, failure
+from payaccept.domain.traffic import RefusedRequest
 from payaccept.wire.codes import ResultCode
 
 MAX_BODY_BYTES: Final = 64 * 1024
 _CONTENT_TYPE: Final = ("content-type", "application/json")
+_KEPT_HEADERS: Final = {
+    "host": "host",
+    "user_agent": "user-agent",
+    "content_type": "content-type",
+    "request_time": "request-time",
+    "signature_header": "signature",
+}
 
 Document = Callable[[], Awaitable[Answer]]
 
@@ -36,6 +45,13 @@ class RequestLog(Protocol):
 
     def write(self, **members: object) -> None:
         """Keep a line."""
+
+
+class Refusals(Protocol):
+    """Keeps requests that were refused, for their merchant to see."""
+
+    def refused(self, request: RefusedRequest) -> None:
+        """Keep one; returns at once, and never raises."""
 
 
 class Lifespan(Protocol):
@@ -57,6 +73,7 @@ class _Incoming(Struct):
     address: str
     get_all: Callable[[str], Sequence[str]]
     read: Callable[[], Awaitable[bytes]]
+    body: bytes = b""
 
 
 class Kernel:
@@ -70,6 +87,7 @@ class Kernel:
         *,
         lifespan: Lifespan,
         log: RequestLog,
+        refusals: Refusals,
         deadline_s: float,
     ) -> None:
         self._gate = gate
@@ -77,6 +95,7 @@ class Kernel:
         self._documents = documents
         self._lifespan = lifespan
         self._log = log
+        self._refusals = refusals
         self._deadline = Deadline(deadline_s)
 
     # RSGI
@@ -169,6 +188,11 @@ class Kernel:
             )
         finally:
             self._deadline.end(task)
+        if answer.status != HTTPStatus.OK:
+            try:
+                self._keep_refusal(incoming, request_id, answer)
+            except Exception:  # noqa: BLE001 - what is kept for a page must not cost anybody an answer
+                _log.exception("keeping a refused request failed", extra={"requestId": request_id})
         self._log.write(
             requestId=request_id,
             method=incoming.method,
@@ -193,15 +217,41 @@ class Kernel:
                 f"this path takes POST, not {incoming.method[:16]}",
                 (("allow", "POST"),),
             )
+        incoming.body = await incoming.read()
         request = SignedRequest(
             incoming.method,
             incoming.path,
             incoming.query,
             incoming.address,
             incoming.get_all,
-            await incoming.read(),
+            incoming.body,
         )
         return await self._gate.pass_through(request, endpoint, datetime.now(UTC))
+
+    def _keep_refusal(self, incoming: _Incoming, request_id: str, answer: Answer) -> None:
+        get_all = incoming.get_all
+        named = get_all("client-id")
+        if not named:
+            return  # nobody could be shown it
+        given = {name: next(iter(get_all(header)), "") for name, header in _KEPT_HEADERS.items()}
+        self._refusals.refused(
+            RefusedRequest(
+                client_id=named[0],
+                request_id=request_id,
+                received_at=datetime.now(UTC),
+                method=incoming.method,
+                target=f"{incoming.path}?{incoming.query}" if incoming.query else incoming.path,
+                status=answer.status,
+                result_code=answer.code,
+                message=answer.message,
+                skew_ms=None,
+                address=incoming.address,
+                **given,
+                body=incoming.body,
+                body_bytes=len(incoming.body),
+                body_is_whole=True,
+            )
+        )
 
     async def _serve_document(self, incoming: _Incoming) -> Answer:
         document = self._documents.get(incoming.path)

@@ -2,20 +2,19 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from payaccept.cli import terminal
-from payaccept.cli.capture import MAX_CAPTURE_BYTES, Capture, parse, read_input
+from payaccept.cli.capture import MAX_CAPTURE_BYTES, parse, read_input
 from payaccept.cli.merchant_options import JsonOption, MerchantOption, credentials_of
 from payaccept.sdk import keys
 from payaccept.wire import timestamps
+from payaccept.wire.capture import Capture, header_findings
 from payaccept.wire.diagnosis import CapturedRequest, Finding
 from payaccept.wire.diagnosis import diagnose as diagnose_signature
-
-_HEADERS: Final = ("Client-Id", "Request-Time", "Signature", "Content-Type")
 
 
 def diagnose(
@@ -78,16 +77,7 @@ def _header_findings(captured: Capture) -> list[Finding]:
     findings = []
     if captured.method != "POST":
         findings.append(Finding("method", f"The method is {captured.method}; every operation takes POST."))
-    for name in _HEADERS:
-        count = len(captured.values(name))
-        if count != 1:
-            how = "is missing" if count == 0 else f"is given {count} times"
-            findings.append(Finding("header-missing" if count == 0 else "header-doubled", f"{name} {how}."))
-    media_type, _, parameter = captured.first("Content-Type").partition(";")
-    charset = parameter.strip().lower().replace('"', "")
-    right = media_type.strip().lower() == "application/json" and charset in {"", "charset=utf-8"}
-    if captured.values("Content-Type") and not right:
-        findings.append(Finding("content-type", "Content-Type must be application/json."))
+    findings += header_findings(captured)
     if captured.values("Request-Time"):
         try:
             timestamps.parse(captured.first("Request-Time"))

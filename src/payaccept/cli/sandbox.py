@@ -114,9 +114,7 @@ def sandbox(
     if metrics_port in {api_port, api_port - 1}:
         raise Mistake("--metrics-port and the next port must not be the API's")
     directory = (data_dir or default_data_dir()).absolute()
-    _Sandbox(
-        directory, settings, host, api_port, portal_port, api_workers, database_url, metrics_port
-    ).run()
+    _Sandbox(directory, settings, host, api_port, portal_port, api_workers, database_url, metrics_port).run()
 
 
 class _Sandbox:

@@ -15,6 +15,7 @@
         ├── SendingRefused
         ├── KeyNotFound
         ├── KeyRefused
+        ├── ProofRefused
         ├── SettingRefused
         ├── UserNotFound
         ├── EmailTaken
@@ -91,6 +92,10 @@ class KeyNotFound(AdministrationRefused):
 
 class KeyRefused(AdministrationRefused):
     """The key is not acceptable; the message says which rule it breaks."""
+
+
+class ProofRefused(AdministrationRefused):
+    """The proof of possession does not hold, or comes too late; the message says why."""
 
 
 class SettingRefused(AdministrationRefused):

@@ -47,10 +47,15 @@ class DuplicatePolicy(StrEnum):
 
 
 class KeyState(StrEnum):
-    """A retired key stays known, so that its use can be told from a version never assigned."""
+    """A PENDING key waits for a proof of possession; a DISCARDED one waited in vain.
 
+    A retired key stays known, so that its use can be told from a version never assigned.
+    """
+
+    PENDING = "PENDING"
     ACTIVE = "ACTIVE"
     RETIRED = "RETIRED"
+    DISCARDED = "DISCARDED"
 
 
 class Merchant(Struct, frozen=True, kw_only=True):
@@ -77,15 +82,25 @@ class MerchantKey(Struct, frozen=True, kw_only=True):
     public_key_pem: str
     fingerprint: str
     created_at: datetime
+    activated_at: datetime | None
     retired_at: datetime | None
+    proof_nonce: str | None
+
+
+class PendingKey(Struct, frozen=True):
+    """A key that a rightly signed request makes active."""
+
+    public_key: RSAPublicKey
+    fingerprint: str
 
 
 class Credentials(Struct, frozen=True):
-    """What a request is checked against: the merchant, its active keys ready to verify, its retired ones."""
+    """What a request is checked against: the merchant, its keys ready to verify, the versions of retired ones."""
 
     merchant: Merchant
     active_keys: dict[int, RSAPublicKey]
     retired_keys: frozenset[int]
+    pending_keys: dict[int, PendingKey] = {}
 
 
 def new_client_id(environment: Environment) -> str:

@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 import badkeys
@@ -11,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 from msgspec import Struct
 
 from payaccept.domain.errors import KeyRefused
+from payaccept.domain.merchant import KeyState, MerchantKey
 
 KEY_BITS: Final = 2048
 EXPONENT: Final = 65537
@@ -55,6 +58,30 @@ def accept(data: bytes) -> AcceptedKey:
     der = public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     pem = public_key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     return AcceptedKey(pem.decode("ascii"), hashlib.sha256(der).hexdigest())
+
+
+def next_key(
+    client_id: str,
+    keys: Sequence[MerchantKey],
+    accepted: AcceptedKey,
+    now: datetime,
+    proof_nonce: str | None = None,
+) -> MerchantKey:
+    """Return the merchant's next key: active at once, or, with something to prove, PENDING.
+
+    `keys` are all it has ever had: a version is never given out twice.
+    """
+    return MerchantKey(
+        client_id=client_id,
+        key_version=max((key.key_version for key in keys), default=0) + 1,
+        state=KeyState.ACTIVE if proof_nonce is None else KeyState.PENDING,
+        public_key_pem=accepted.public_key_pem,
+        fingerprint=accepted.fingerprint,
+        created_at=now,
+        activated_at=now if proof_nonce is None else None,
+        retired_at=None,
+        proof_nonce=proof_nonce,
+    )
 
 
 def _read(data: bytes) -> RSAPublicKey:

@@ -35,11 +35,21 @@ class PaymentState(StrEnum):
     FAIL = "FAIL"
 
 
+class SignedBody(Struct, frozen=True):
+    """A body as its merchant signed it, with what else it takes to verify the signature again at any time."""
+
+    body: bytes
+    request_time: str
+    key_version: int
+    signature: bytes
+
+
 class Payment(Struct, frozen=True, kw_only=True):
     """A payment as it is stored. `request_body` is what the merchant signed, byte for byte.
 
     `due_at` is when the worker next looks at it; None once it is final. `answer` is the body of the
-    first answer; None while a retailPay is still being answered.
+    first answer; None while a retailPay is still being answered. `request_time`, `key_version` and
+    `signature` are those of the request; None where they were not kept, or are not needed.
     """
 
     bucket: int
@@ -61,6 +71,9 @@ class Payment(Struct, frozen=True, kw_only=True):
     expires_at: datetime
     due_at: datetime | None
     final_at: datetime | None
+    request_time: str | None = None
+    key_version: int | None = None
+    signature: bytes | None = None
 
     @property
     def amount(self) -> m.Amount:

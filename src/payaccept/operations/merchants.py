@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from payaccept.domain import merchant_keys
 from payaccept.domain.audit import Entry, entry
-from payaccept.domain.errors import FieldsIllegal, SettingRefused
+from payaccept.domain.errors import FieldsIllegal, KeyNotFound, SettingRefused
 from payaccept.domain.merchant import (
     BUCKETS,
     SANDBOX_RATE_LIMIT,
@@ -150,15 +150,12 @@ class Merchants:
     async def add_key(
         self, client_id: str, pem: bytes, now: datetime, by: Actor = COMMAND_LINE
     ) -> MerchantKey:
-        """Register a public key under the next version. Raises: MerchantNotFound, KeyRefused."""
+        """Register a public key under the next version, active at once. Raises: MerchantNotFound, KeyRefused."""
         accepted = merchant_keys.accept(pem)
-
-        def entry_of(key: MerchantKey) -> Entry:
-            after = {"keyVersion": key.key_version, "fingerprint": key.fingerprint}
-            return entry(by, now, "key.added", _named(key), client_id=client_id, after=after)
-
         return await self._store.insert_key(
-            client_id, accepted.public_key_pem, accepted.fingerprint, now, entry_of
+            client_id,
+            lambda keys: merchant_keys.next_key(client_id, keys, accepted, now),
+            lambda key: key_entry(by, now, "key.added", None, key),
         )
 
     async def list_keys(self, client_id: str) -> list[MerchantKey]:
@@ -170,11 +167,35 @@ class Merchants:
     ) -> MerchantKey:
         """Refuse a key from now on. Raises: MerchantNotFound, KeyNotFound."""
 
-        def entry_of(key: MerchantKey) -> Entry:
-            states = {"before": {"state": KeyState.ACTIVE}, "after": {"state": key.state}}
-            return entry(by, now, "key.retired", _named(key), client_id=client_id, **states)
+        def decide(key: MerchantKey) -> MerchantKey:
+            if key.state is not KeyState.ACTIVE:
+                raise KeyNotFound(f"keyVersion {key_version} of {client_id} is {key.state.lower()} already")
+            return msgspec.structs.replace(key, state=KeyState.RETIRED, retired_at=now)
 
-        return await self._store.retire_key(client_id, key_version, now, entry_of)
+        return await self._store.change_key(
+            client_id,
+            key_version,
+            decide,
+            lambda before, after: key_entry(by, now, "key.retired", before, after),
+            now,
+        )
+
+
+def key_entry(
+    by: Actor, now: datetime, action: str, before: MerchantKey | None, after: MerchantKey, **more: object
+) -> Entry:
+    """Return the entry of what happened to a key."""
+    new = before is None
+    values = {"state": after.state, **({"fingerprint": after.fingerprint} if new else {}), **more}
+    return entry(
+        by,
+        now,
+        action,
+        f"keyVersion {after.key_version}",
+        client_id=after.client_id,
+        before=None if before is None else {"state": before.state},
+        after=values,
+    )
 
 
 def created(merchant: Merchant, by: Actor) -> Entry:
@@ -208,7 +229,3 @@ def _shown(merchant: Merchant) -> dict[str, object]:
         "rateLimit": merchant.rate_limit,
         "spread": merchant.spread,
     }
-
-
-def _named(key: MerchantKey) -> str:
-    return f"keyVersion {key.key_version}"

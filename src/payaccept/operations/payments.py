@@ -14,7 +14,16 @@ from payaccept.domain import payment as life
 from payaccept.domain.app_links import app_links, qr_prefix, target_path
 from payaccept.domain.errors import DuplicateRequest, OutcomeUnknown, PaymentFinal, PaymentNotFound
 from payaccept.domain.merchant import DuplicatePolicy, Environment, Merchant, bucket_for
-from payaccept.domain.payment import Declined, Paid, Payment, PaymentState, Pending, Settlement, Standing
+from payaccept.domain.payment import (
+    Declined,
+    Paid,
+    Payment,
+    PaymentState,
+    Pending,
+    Settlement,
+    SignedBody,
+    Standing,
+)
 from payaccept.operations.ports import PaymentStore, Wallet
 from payaccept.wire import messages as m
 from payaccept.wire import timestamps
@@ -61,7 +70,7 @@ class Payments:
         self._qr_prefix = qr_prefix(rules.web_base_url)
 
     async def create_qr_order(
-        self, merchant: Merchant, request: m.CreateQROrderRequest, body: bytes, now: datetime
+        self, merchant: Merchant, request: m.CreateQROrderRequest, signed: SignedBody, now: datetime
     ) -> bytes:
         """Create an order and answer with its QR code. Raises: DuplicateRequest, OutcomeOpen."""
         payment_id, bucket = self._identify(merchant, request.payment_request_id, now)
@@ -71,11 +80,11 @@ class Payments:
             )
         )
         return await self._create_order(
-            merchant, request, "createQROrder", body, now, payment_id, bucket, answer
+            merchant, request, "createQROrder", signed, now, payment_id, bucket, answer
         )
 
     async def create_link(
-        self, merchant: Merchant, request: m.LinkPayCreateRequest, body: bytes, now: datetime
+        self, merchant: Merchant, request: m.LinkPayCreateRequest, signed: SignedBody, now: datetime
     ) -> bytes:
         """Create an order and answer with what opens the wallet. Raises: DuplicateRequest, OutcomeOpen."""
         payment_id, bucket = self._identify(merchant, request.payment_request_id, now)
@@ -90,11 +99,11 @@ class Payments:
             )
         )
         return await self._create_order(
-            merchant, request, "linkPayCreate", body, now, payment_id, bucket, answer
+            merchant, request, "linkPayCreate", signed, now, payment_id, bucket, answer
         )
 
     async def pay_retail(
-        self, merchant: Merchant, request: m.RetailPayRequest, body: bytes, now: datetime
+        self, merchant: Merchant, request: m.RetailPayRequest, signed: SignedBody, now: datetime
     ) -> bytes:
         """Charge a scanned code and answer with what the wallet says.
 
@@ -105,7 +114,7 @@ class Payments:
         # Should this process die, the worker asks the wallet once the charge cannot be under way any more.
         due_at = now + timedelta(seconds=CHARGE_TIMEOUT_S + 2)
         payment = self._new_payment(
-            merchant, request, "retailPay", body, now, payment_id, bucket, None, due_at
+            merchant, request, "retailPay", signed, now, payment_id, bucket, None, due_at
         )
         if not await self._store.insert_payment(payment):
             return await self._answer_duplicate(merchant, payment)
@@ -215,7 +224,7 @@ class Payments:
         merchant: Merchant,
         request: m.CreateQROrderRequest | m.LinkPayCreateRequest,
         operation: m.Operation,
-        body: bytes,
+        signed: SignedBody,
         now: datetime,
         payment_id: str,
         bucket: int,
@@ -228,7 +237,7 @@ class Payments:
             expires_at if look_after_s is None else min(expires_at, now + timedelta(seconds=look_after_s))
         )
         payment = self._new_payment(
-            merchant, request, operation, body, now, payment_id, bucket, answer, due_at
+            merchant, request, operation, signed, now, payment_id, bucket, answer, due_at
         )
         if not await self._store.insert_payment(payment):
             return await self._answer_duplicate(merchant, payment)
@@ -239,7 +248,7 @@ class Payments:
         merchant: Merchant,
         request: m.CreateRequest,
         operation: m.Operation,
-        body: bytes,
+        signed: SignedBody,
         now: datetime,
         payment_id: str,
         bucket: int,
@@ -262,7 +271,7 @@ class Payments:
             notify_url=None if request.payment_notify_url is UNSET else request.payment_notify_url,
             external_store_id=store_id,
             extend_info=None if request.extend_info is UNSET else request.extend_info,
-            request_body=body,
+            request_body=signed.body,
             answer=answer,
             failure_code=None,
             event_id=None,
@@ -270,6 +279,9 @@ class Payments:
             expires_at=now + timedelta(seconds=self._rules.order_expiry_s),
             due_at=due_at,
             final_at=None,
+            request_time=signed.request_time,
+            key_version=signed.key_version,
+            signature=signed.signature,
         )
 
     async def _answer_duplicate(self, merchant: Merchant, payment: Payment, *, replay: bool = False) -> bytes:

@@ -162,22 +162,28 @@ class MerchantStore(Protocol):
         """
 
     async def list_keys(self, client_id: str) -> list[MerchantKey]:
-        """Return a merchant's keys, active and retired, by version."""
+        """Return a merchant's keys, whatever their state, by version."""
 
     async def insert_key(
         self,
         client_id: str,
-        public_key_pem: str,
-        fingerprint: str,
-        now: datetime,
+        decide: Callable[[list[MerchantKey]], MerchantKey],
         entry_of: Callable[[MerchantKey], Entry],
     ) -> MerchantKey:
-        """Store a key under the next version; raises KeyRefused when it is registered already."""
+        """Store the key that follows from those there are; raises KeyRefused when it is registered already."""
 
-    async def retire_key(
-        self, client_id: str, key_version: int, now: datetime, entry_of: Callable[[MerchantKey], Entry]
+    async def change_key(
+        self,
+        client_id: str,
+        key_version: int,
+        decide: Callable[[MerchantKey], MerchantKey],
+        entry_of: Callable[[MerchantKey, MerchantKey], Entry],
+        now: datetime,
     ) -> MerchantKey:
-        """Retire a key; raises KeyNotFound."""
+        """Read a key, decide, and write its state, in one transaction; `entry_of` gets it before and after.
+
+        Raises: KeyNotFound; KeyRefused when it becomes active and is registered already.
+        """
 
 
 class ProviderKeyStore(Protocol):

@@ -50,12 +50,16 @@ async def show(
 
 def _steps(membership: Membership, merchant: Merchant, keys: list[MerchantKey], *, alone: bool) -> list[Step]:
     active = [key for key in keys if key.state is KeyState.ACTIVE]
+    waiting = [key for key in keys if key.state is KeyState.PENDING]
+    may_add = membership.grants(Permission.MANAGE_KEYS)
+    root = f"/m/{merchant.client_id}/keys"
     steps = [
         Step(
             title="Register a public key",
             text="You sign requests with your private key, which never leaves you; we check them with the public one.",
             done=bool(active),
-            command=f"payaccept key add {merchant.client_id} public-key.pem",
+            path=(f"{root}/{waiting[-1].key_version}" if waiting else f"{root}/new") if may_add else "",
+            label=f"Prove keyVersion {waiting[-1].key_version}" if waiting else "Add a key",
         ),
         Step(
             title="Set where webhooks go",

@@ -7,9 +7,13 @@ from msgspec import Struct
 
 from payaccept.domain.merchant import Environment
 from payaccept.operations.checkout import Checkout
+from payaccept.operations.doctor import Doctor
+from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
+from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.requests import Requests
 from payaccept.operations.sign_in import SignIn
 from payaccept.operations.simulated_customer import SimulatedCustomer
 from payaccept.operations.users import Users
@@ -50,4 +54,8 @@ class Services(Struct, frozen=True, kw_only=True):
     simulated_customer: SimulatedCustomer | None
     """The customer that the sandbox's pages play; None in production."""
     visitors: Visitors
+    key_proofs: KeyProofs
+    requests: Requests
+    doctor: Doctor
+    list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]

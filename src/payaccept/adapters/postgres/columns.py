@@ -37,7 +37,7 @@ class Integers(list[int | None]):
     """A column of integer."""
 
 
-class Bigints(list[int]):
+class Bigints(list[int | None]):
     """A column of bigint."""
 
 

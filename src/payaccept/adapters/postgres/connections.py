@@ -135,8 +135,8 @@ def _is_spoken_to(connection: AsyncConnection[TupleRow]) -> bool:
 class SharedLine:
     """A line for occasional use by several tasks, one after the other."""
 
-    def __init__(self, database_url: str, name: str, *, hot: bool = False) -> None:
-        self._line = Line(database_url, name, hot=hot)
+    def __init__(self, database_url: str, name: str, *, hot: bool = False, durable: bool = True) -> None:
+        self._line = Line(database_url, name, hot=hot, durable=durable)
         self._free = asyncio.Lock()
 
     @contextlib.asynccontextmanager

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import psycopg
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from psycopg import AsyncConnection
 
 from payaccept.adapters.postgres import statements
@@ -20,7 +19,8 @@ from payaccept.adapters.postgres.connections import Line, SharedLine
 from payaccept.adapters.postgres.group_commit import GroupCommit
 from payaccept.adapters.postgres.merchants import key_of, merchant_of
 from payaccept.domain.errors import OutcomeOpen
-from payaccept.domain.merchant import Credentials, KeyState, Merchant, MerchantKey
+from payaccept.domain.key_proofs import public_key_of
+from payaccept.domain.merchant import Credentials, KeyState, Merchant, MerchantKey, PendingKey
 
 POLL_S: Final = 0.3
 MAX_CACHED: Final = 20_000
@@ -74,6 +74,14 @@ class PostgresDirectory:
                 self._cached.popitem(last=False)
         return credentials
 
+    def knows(self, client_id: str) -> bool:
+        """Tell whether this is a merchant's, as far as that is known without asking."""
+        return self._cached.get(client_id) is not None
+
+    def forget(self, client_id: str) -> None:
+        """Read a merchant anew when it is asked for next: this process has just changed it."""
+        self._cached.pop(client_id, None)
+
     async def _watch(self) -> None:
         while True:
             try:
@@ -120,10 +128,11 @@ async def _find_credentials(
 def credentials_of(merchant: Merchant, keys: Sequence[MerchantKey]) -> Credentials:
     """Make ready what requests are checked against."""
     active: dict[int, RSAPublicKey] = {}
+    pending: dict[int, PendingKey] = {}
     for key in keys:
         if key.state is KeyState.ACTIVE:
-            public_key = load_pem_public_key(key.public_key_pem.encode())
-            if isinstance(public_key, RSAPublicKey):
-                active[key.key_version] = public_key
+            active[key.key_version] = public_key_of(key)
+        elif key.state is KeyState.PENDING:
+            pending[key.key_version] = PendingKey(public_key_of(key), key.fingerprint)
     retired = frozenset(key.key_version for key in keys if key.state is KeyState.RETIRED)
-    return Credentials(merchant, active, retired)
+    return Credentials(merchant, active, retired, pending)

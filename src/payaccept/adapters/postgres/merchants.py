@@ -86,7 +86,7 @@ class PostgresMerchants:
         return merchant
 
     async def list_keys(self, client_id: str) -> list[MerchantKey]:
-        """Return a merchant's keys, active and retired, by version. Raises: MerchantNotFound."""
+        """Return a merchant's keys, whatever their state, by version. Raises: MerchantNotFound."""
         async with self._line.connection() as connection:
             await _get_merchant(connection, client_id)
             return await _list_keys(connection, client_id)
@@ -94,63 +94,51 @@ class PostgresMerchants:
     async def insert_key(
         self,
         client_id: str,
-        public_key_pem: str,
-        fingerprint: str,
-        now: datetime,
+        decide: Callable[[list[MerchantKey]], MerchantKey],
         entry_of: Callable[[MerchantKey], Entry],
     ) -> MerchantKey:
-        """Store a key under the next version. Raises: MerchantNotFound, KeyRefused."""
+        """Store the key that follows from those there are. Raises: MerchantNotFound, KeyRefused."""
         async with self._change() as (connection, version):
             await _get_merchant(connection, client_id)
-            cursor = await connection.execute(_SQL["select_fingerprint_owner"], {"fingerprint": fingerprint})
-            owner = await cursor.fetchone()
-            if owner is not None:
-                raise KeyRefused(
-                    f"this key is registered already, as keyVersion {owner[1]}"
-                    if owner[0] == client_id
-                    else "this key is registered already, to another merchant"
-                )
-            keys = await _list_keys(connection, client_id)
-            key = MerchantKey(
-                client_id=client_id,
-                key_version=max((key.key_version for key in keys), default=0) + 1,
-                state=KeyState.ACTIVE,
-                public_key_pem=public_key_pem,
-                fingerprint=fingerprint,
-                created_at=now,
-                retired_at=None,
-            )
+            key = decide(await _list_keys(connection, client_id))
+            await _require_unclaimed(connection, key)
             await connection.execute(
-                _SQL["insert_key"],
-                {
-                    "client_id": client_id,
-                    "key_version": key.key_version,
-                    "public_key_pem": public_key_pem,
-                    "fingerprint": fingerprint,
-                    "created_at": now,
-                },
+                _SQL["insert_key"], {name: getattr(key, name) for name in key.__struct_fields__}
             )
-            await _touch(connection, client_id, version, now)
+            await _touch(connection, client_id, version, key.created_at)
             await audit.record(connection, entry_of(key))
         return key
 
-    async def retire_key(
-        self, client_id: str, key_version: int, now: datetime, entry_of: Callable[[MerchantKey], Entry]
+    async def change_key(
+        self,
+        client_id: str,
+        key_version: int,
+        decide: Callable[[MerchantKey], MerchantKey],
+        entry_of: Callable[[MerchantKey, MerchantKey], Entry],
+        now: datetime,
     ) -> MerchantKey:
-        """Retire a key. Raises: MerchantNotFound, KeyNotFound."""
+        """Read a key, decide, and write its state, in one transaction.
+
+        Raises: MerchantNotFound; KeyNotFound; KeyRefused when it becomes active and is registered already;
+        and what `decide` raises.
+        """
         async with self._change() as (connection, version):
             await _get_merchant(connection, client_id)
-            cursor = await connection.execute(
-                _SQL["retire_key"], {"client_id": client_id, "key_version": key_version, "retired_at": now}
+            stored = next(
+                (k for k in await _list_keys(connection, client_id) if k.key_version == key_version), None
             )
-            found = [k for k in await _list_keys(connection, client_id) if k.key_version == key_version]
-            if not found:
+            if stored is None:
                 raise KeyNotFound(f"{client_id} has no key of version {key_version}")
-            if cursor.rowcount == 0:
-                raise KeyNotFound(f"keyVersion {key_version} of {client_id} is retired already")
-            await _touch(connection, client_id, version, now)
-            await audit.record(connection, entry_of(found[0]))
-        return found[0]
+            key = decide(stored)
+            if key != stored:
+                if key.state is KeyState.ACTIVE:
+                    await _require_unclaimed(connection, key)
+                await connection.execute(
+                    _SQL["update_key"], {name: getattr(key, name) for name in key.__struct_fields__}
+                )
+                await _touch(connection, client_id, version, now)
+                await audit.record(connection, entry_of(stored, key))
+        return key
 
     async def list_provider_keys(self) -> list[ProviderKey]:
         """Return all keys that sign notifications, by version."""
@@ -215,6 +203,20 @@ async def _get_merchant(connection: Connection, client_id: str) -> Merchant:
 async def _list_keys(connection: Connection, client_id: str) -> list[MerchantKey]:
     cursor = await connection.execute(_SQL["select_keys"], {"client_id": [client_id]})
     return [key_of(row) for row in await cursor.fetchall()]
+
+
+async def _require_unclaimed(connection: Connection, key: MerchantKey) -> None:
+    """See that a key is registered nowhere else. Raises: KeyRefused."""
+    wanted = {"fingerprint": key.fingerprint, "client_id": key.client_id, "key_version": key.key_version}
+    cursor = await connection.execute(_SQL["select_other_claims"], wanted)
+    for client_id, key_version, state in await cursor.fetchall():
+        if client_id != key.client_id:
+            raise KeyRefused("this key is registered already, to another merchant")
+        if state == KeyState.PENDING:
+            raise KeyRefused(
+                f"this key is waiting for its proof of possession already, as keyVersion {key_version}"
+            )
+        raise KeyRefused(f"this key is registered already, as keyVersion {key_version}")
 
 
 async def _touch(connection: Connection, client_id: str, version: int, now: datetime) -> None:

@@ -154,6 +154,9 @@ async def _insert(connection: Connection, payments: list[Payment]) -> list[bool]
             "created_at": Timestamps([p.created_at for p in payments]),
             "expires_at": Timestamps([p.expires_at for p in payments]),
             "due_at": Timestamps([p.due_at for p in payments]),
+            "request_time": Texts([p.request_time for p in payments]),
+            "key_version": Integers([p.key_version for p in payments]),
+            "signature": Blobs([p.signature for p in payments]),
         },
         binary=True,
     )

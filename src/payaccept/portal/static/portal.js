@@ -53,6 +53,8 @@ function keepLive(element) {
         const answer = await fetch(location.href, { redirect: "error", cache: "no-store" });
         const made = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(place.id);
         if (answer.ok && made) {
+          // What surrounds it was made for another state: what is being typed would be for nothing.
+          if (made.dataset.state !== place.dataset.state) return location.reload();
           prepare(made);
           place.replaceWith(made);
           place = made;
@@ -67,6 +69,45 @@ function keepLive(element) {
   setTimeout(again, pauseMs);
 }
 
+// A form with data-verdict says what is thought of a key while it is filled in. A private key is not sent at all.
+function judge(form) {
+  const place = form.querySelector(".verdict");
+  const tell = (good, text) => {
+    place.hidden = !text;
+    place.textContent = text;
+    place.classList.toggle("good", good);
+  };
+  const isPrivate = async () => {
+    const file = form.elements.file.files[0];
+    const chosen = file && file.size < 1e6 ? await file.text() : "";
+    return (form.elements.pem.value + chosen).includes("PRIVATE KEY");
+  };
+  const refuse = () => {
+    form.elements.pem.value = form.elements.file.value = "";
+    tell(false, "That is a private key. It was not sent, and is gone from this page: give the public half.");
+  };
+  let waiting;
+  form.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(async () => {
+      if (await isPrivate()) return refuse();
+      if (!form.elements.pem.value.trim() && !form.elements.file.value) return tell(false, "");
+      try {
+        const answer = await fetch(form.dataset.verdict, { method: "POST", body: new FormData(form), redirect: "error" });
+        const verdict = await answer.json();
+        tell(verdict.good, verdict.text);
+      } catch {
+        tell(false, "");
+      }
+    }, 250);
+  });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (await isPrivate()) refuse();
+    else form.submit();
+  });
+}
+
 function prepare(root) {
   localise(root);
   offerCopies(root);
@@ -74,6 +115,7 @@ function prepare(root) {
 
 prepare(document);
 for (const element of document.querySelectorAll("[data-live]")) keepLive(element);
+for (const form of document.querySelectorAll("form[data-verdict]")) judge(form);
 document.querySelector("[data-focus]")?.focus();
 // The section one is in, where they stand in one line that is wider than the screen.
 document.querySelector(".sections [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });

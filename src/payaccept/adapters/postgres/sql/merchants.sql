@@ -42,22 +42,32 @@ FROM merchants
 ORDER BY created_at, client_id;
 
 -- name: select_keys
-SELECT client_id, key_version, state, public_key_pem, fingerprint, created_at, retired_at
+SELECT
+    client_id, key_version, state, public_key_pem, fingerprint, created_at, activated_at, retired_at, proof_nonce
 FROM merchant_keys
 WHERE client_id = ANY(%(client_id)s)
 ORDER BY client_id, key_version;
 
--- name: select_fingerprint_owner
--- Who has registered this key, active or retired.
-SELECT client_id, key_version FROM merchant_keys WHERE fingerprint = %(fingerprint)s;
+-- name: select_other_claims
+-- Who else has registered this key, active or retired; a pending one is claimed by nobody but its own merchant.
+SELECT client_id, key_version, state FROM merchant_keys
+WHERE fingerprint = %(fingerprint)s AND (client_id, key_version) <> (%(client_id)s, %(key_version)s)
+    AND (state IN ('ACTIVE', 'RETIRED') OR (state = 'PENDING' AND client_id = %(client_id)s))
+ORDER BY state = 'PENDING';
 
 -- name: insert_key
-INSERT INTO merchant_keys (client_id, key_version, state, public_key_pem, fingerprint, created_at)
-VALUES (%(client_id)s, %(key_version)s, 'ACTIVE', %(public_key_pem)s, %(fingerprint)s, %(created_at)s);
+INSERT INTO merchant_keys (
+    client_id, key_version, state, public_key_pem, fingerprint, created_at, activated_at, retired_at, proof_nonce
+) VALUES (
+    %(client_id)s, %(key_version)s, %(state)s, %(public_key_pem)s, %(fingerprint)s, %(created_at)s,
+    %(activated_at)s, %(retired_at)s, %(proof_nonce)s
+);
 
--- name: retire_key
-UPDATE merchant_keys SET state = 'RETIRED', retired_at = %(retired_at)s
-WHERE client_id = %(client_id)s AND key_version = %(key_version)s AND state = 'ACTIVE';
+-- name: update_key
+-- A key is what it is for good; only its state goes on.
+UPDATE merchant_keys
+SET state = %(state)s, activated_at = %(activated_at)s, retired_at = %(retired_at)s, proof_nonce = %(proof_nonce)s
+WHERE client_id = %(client_id)s AND key_version = %(key_version)s;
 
 -- name: has_payments
 -- Whether the merchant has taken a payment: its spread is fixed from then on.

@@ -6,20 +6,22 @@
 -- A batch of new payments; those whose request id (or id) exists are left out of what is returned.
 INSERT INTO payments (
     bucket, payment_id, client_id, payment_request_id, operation, state, currency, amount_minor,
-    notify_url, external_store_id, extend_info, request_body, answer, created_at, expires_at, due_at
+    notify_url, external_store_id, extend_info, request_body, answer, created_at, expires_at, due_at,
+    request_time, key_version, signature
 )
 SELECT
     u.bucket, u.payment_id, u.client_id, u.payment_request_id, u.operation, 'PROCESSING', u.currency,
     u.amount_minor, u.notify_url, u.external_store_id, u.extend_info, u.request_body, u.answer,
-    u.created_at, u.expires_at, u.due_at
+    u.created_at, u.expires_at, u.due_at, u.request_time, u.key_version, u.signature
 FROM buckets AS k
 JOIN unnest(
     %(bucket)b, %(payment_id)b, %(client_id)b, %(payment_request_id)b, %(operation)b, %(currency)b,
     %(amount_minor)b, %(notify_url)b, %(external_store_id)b, %(extend_info)b, %(request_body)b, %(answer)b,
-    %(created_at)b, %(expires_at)b, %(due_at)b
+    %(created_at)b, %(expires_at)b, %(due_at)b, %(request_time)b, %(key_version)b, %(signature)b
 ) AS u (
     bucket, payment_id, client_id, payment_request_id, operation, currency, amount_minor, notify_url,
-    external_store_id, extend_info, request_body, answer, created_at, expires_at, due_at
+    external_store_id, extend_info, request_body, answer, created_at, expires_at, due_at, request_time,
+    key_version, signature
 ) ON u.bucket = k.bucket
 WHERE k.bucket = ANY(%(buckets)b)
 ON CONFLICT DO NOTHING
@@ -30,7 +32,8 @@ RETURNING payment_id;
 SELECT
     p.bucket, p.payment_id, p.client_id, p.payment_request_id, p.operation, p.state, p.currency,
     p.amount_minor, p.notify_url, p.external_store_id, p.extend_info, p.request_body, p.answer,
-    p.failure_code, p.event_id, p.created_at, p.expires_at, p.due_at, p.final_at
+    p.failure_code, p.event_id, p.created_at, p.expires_at, p.due_at, p.final_at, p.request_time,
+    p.key_version, p.signature
 FROM payments AS p
 JOIN unnest(%(bucket)b, %(client_id)b, %(payment_request_id)b) AS u (bucket, client_id, payment_request_id)
     ON p.bucket = u.bucket AND p.client_id = u.client_id AND p.payment_request_id = u.payment_request_id
@@ -41,7 +44,8 @@ WHERE u.bucket = ANY(%(buckets)b);
 SELECT
     p.bucket, p.payment_id, p.client_id, p.payment_request_id, p.operation, p.state, p.currency,
     p.amount_minor, p.notify_url, p.external_store_id, p.extend_info, p.request_body, p.answer,
-    p.failure_code, p.event_id, p.created_at, p.expires_at, p.due_at, p.final_at
+    p.failure_code, p.event_id, p.created_at, p.expires_at, p.due_at, p.final_at, p.request_time,
+    p.key_version, p.signature
 FROM payments AS p
 JOIN unnest(%(bucket)b, %(payment_id)b) AS u (bucket, payment_id)
     ON p.bucket = u.bucket AND p.payment_id = u.payment_id
@@ -119,7 +123,8 @@ WHERE u.bucket = ANY(%(buckets)b);
 SELECT
     p.bucket, p.payment_id, p.client_id, p.payment_request_id, p.operation, p.state, p.currency,
     p.amount_minor, p.notify_url, p.external_store_id, p.extend_info, CASE p.operation WHEN 'retailPay' THEN p.request_body ELSE ''::bytea END AS request_body,
-    NULL::bytea AS answer, p.failure_code, p.event_id, p.created_at, p.expires_at, p.due_at, p.final_at
+    NULL::bytea AS answer, p.failure_code, p.event_id, p.created_at, p.expires_at, p.due_at, p.final_at,
+    NULL::text AS request_time, NULL::integer AS key_version, NULL::bytea AS signature
 FROM payments AS p
 WHERE p.bucket = ANY(%(bucket)b) AND p.state = 'PROCESSING' AND p.due_at <= %(now)b
 ORDER BY p.due_at
