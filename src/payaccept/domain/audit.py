@@ -2,14 +2,17 @@
 
 import os
 from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 from msgspec import Struct
 
 from payaccept.domain.user import Actor
 
 Values = Mapping[str, Any]
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -46,7 +49,7 @@ def entry(
         before = {name: value for name, value in before.items() if name in changed}
         after = {name: value for name, value in after.items() if name in changed}
     return Entry(
-        entry_id=f"aud_{int(at.timestamp() * 1_000_000):014x}{os.urandom(6).hex()}",
+        entry_id=f"aud_{(at - _EPOCH) // _MICROSECOND:014x}{os.urandom(6).hex()}",
         at=at,
         client_id=client_id,
         user_id=by.user_id,
