@@ -32,7 +32,7 @@ run: $(server)
 	@exec .venv/bin/payaccept sandbox $(ARGS)
 
 test: $(dev)
-	@$(venv) -m pytest $(ARGS)
+	@$(venv) -m pytest $(or $(ARGS),-n 2 --dist loadfile)
 
 check: $(dev)
 	$(venv) -m ruff check

@@ -1,8 +1,10 @@
 """What many tests stand on: one real PostgreSQL for the session, a fresh database for each module."""
 
+import asyncio
 import shutil
 import signal
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -64,13 +66,20 @@ def empty_database(postgres: EmbeddedPostgres) -> Callable[[], str]:
     return create
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def template(postgres: EmbeddedPostgres, master_key_file: Path) -> str:
+@pytest.fixture(scope="session")
+def template(postgres: EmbeddedPostgres, master_key_file: Path) -> str:
     """Name of a database with the schema and a provider key: the others are copied from it."""
     run_sql(postgres.url(), f"CREATE DATABASE {_TEMPLATE}")
     settings = settings_for(postgres.url(_TEMPLATE), master_key_file)
-    await migrate(settings)
-    await ensure_provider_key(settings)
+
+    async def prepare() -> None:
+        await migrate(settings)
+        await ensure_provider_key(settings)
+
+    # In a thread and a loop of its own: an asynchronous fixture is made anew for every kind of loop.
+    thread = threading.Thread(target=asyncio.run, args=[prepare()])
+    thread.start()
+    thread.join()
     return _TEMPLATE
 
 
