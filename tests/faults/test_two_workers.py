@@ -22,12 +22,12 @@ from payaccept.adapters.postgres.merchants import PostgresMerchants
 from payaccept.config import Settings
 from payaccept.domain.merchant import Merchant
 from processes import eventually
-from traffic import Receiver, verify
+from traffic import Arrival, Receiver, acknowledge, verify
 from two_workers import Workers
 
 pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
-ROUNDS = 100
+KILLS = 100
 SHOPS = 10
 PAUSE_S = 0.08
 LEASE_S = 3.0
@@ -43,6 +43,12 @@ async def buy(parts: Parts, shops: list[Merchant], url: str, stopped: asyncio.Ev
         count += len(shops)
         await asyncio.sleep(PAUSE_S)
     return count
+
+
+async def acknowledge_later(arrival: Arrival, writer: asyncio.StreamWriter) -> None:
+    """Answer after a moment, in which a worker may be killed."""
+    await asyncio.sleep(random.uniform(0.0, 0.05))  # noqa: S311 - no secret
+    await acknowledge(arrival, writer)
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +76,7 @@ async def test_no_event_is_lost_and_none_is_doubled_that_was_not_in_hand(
     shops = [merchant_made(NOW, base_bucket=number) for number in range(SHOPS)]
     in_hand: set[tuple[str, UUID]] = set()  # at any of the kills: an event, and the claim on it
     async with AsyncExitStack() as stack:
-        receiver = await stack.enter_async_context(Receiver())
+        receiver = await stack.enter_async_context(Receiver(hook=acknowledge_later))
         parts = await stack.enter_async_context(Parts(settings))
         reading = stack.enter_context(psycopg.connect(url, autocommit=True))
         workers = Workers(settings)
@@ -80,16 +86,18 @@ async def test_no_event_is_lost_and_none_is_doubled_that_was_not_in_hand(
         stack.push_async_callback(asyncio.wait, [buying])
         stack.callback(stopped.set)
         await eventually(lambda: len(receiver.journal) > 20, "webhooks arrive", 30)
-        for number in range(2 * ROUNDS):
+        for number in range(KILLS):
+            arrived = len(receiver.journal)
+            await eventually(lambda so_far=arrived: len(receiver.journal) >= so_far + 5, "they work", 30)
+            await asyncio.sleep(random.uniform(0.05, 0.25))  # noqa: S311 - no secret
             await asyncio.to_thread(workers.kill, number % 2)
             in_hand.update(reading.execute(CLAIMS).fetchall())
             workers.start(number % 2)
-            await asyncio.sleep(random.uniform(0.03, 0.25))  # noqa: S311 - no secret
         stopped.set()
         count = await buying
         pending = "SELECT count(*) FROM deliveries WHERE state <> 'ACKNOWLEDGED'"
         await eventually(lambda: reading.execute(pending.encode()).fetchone() == (0,), "all is delivered", 40)
-    assert len(in_hand) > ROUNDS, "there was load"
+    assert len(in_hand) > KILLS, "there was load"
     journal_agrees(url, receiver, keys, count, Counter(event_id for event_id, _ in in_hand))
 
 

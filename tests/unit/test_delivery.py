@@ -40,6 +40,8 @@ def delivery(attempt: int = 1, *faults: str, step: int | None = None) -> Deliver
         faults=faults,
         claim_id=UUID(int=1),
         created_at=NOW,
+        due_at=NOW,
+        payment_id="pay_1",
     )
 
 

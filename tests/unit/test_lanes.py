@@ -1,7 +1,7 @@
 """Which lanes get a worker's places: nobody more than their share, everybody in their turn."""
 
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from payaccept.domain.lanes import (
     AHEAD,
     BRISK_S,
+    COMMITTED_WITHIN,
     LANES_KEPT,
+    LONG_AGO,
     OPENS_AFTER,
     SLOW_S,
     FailingLane,
@@ -21,6 +23,7 @@ from payaccept.domain.lanes import (
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SINCE = NOW - timedelta(seconds=15)
 LIMITS = Limits()
 
 
@@ -41,7 +44,7 @@ class Desk:
 
     def plan(self, *found: str, sweep: bool = False, serves=lambda _client_id: True) -> dict[str, int]:
         """What would be claimed of lanes with more due than anybody takes."""
-        asks = self.lanes.plan(found, self.now_s, sweep=sweep, serves=serves)
+        asks = self.lanes.plan(found, self.now_s, since=SINCE, sweep=sweep, serves=serves)
         assert all(ask.room > 0 for ask in asks)
         assert len({ask.lane for ask in asks}) == len(asks)
         return {ask.lane: ask.room for ask in asks}
@@ -49,10 +52,14 @@ class Desk:
     def claim(self, *found: str, due: int = 10**6, sweep: bool = False) -> dict[str, int]:
         """Claim, where so many are due in each lane."""
         taken = {}
-        for ask in self.lanes.plan(found, self.now_s, sweep=sweep):
+        for ask in self.lanes.plan(found, self.now_s, since=SINCE, sweep=sweep):
             taken[ask.lane] = min(ask.room, due)
-            self.lanes.took(ask, taken[ask.lane])
+            self.lanes.took(ask, taken[ask.lane], NOW if taken[ask.lane] else None)
         return taken
+
+    def since(self, *found: str, sweep: bool = False) -> list[datetime]:
+        """From when on the next claim would look into each lane."""
+        return [ask.since for ask in self.lanes.plan(found, self.now_s, since=SINCE, sweep=sweep)]
 
     def exchange(self, name: str, *, unwell: bool = False, lasts_s: float = 0.0) -> None:
         """One exchange of what is in hand, begun and ended."""
@@ -77,8 +84,9 @@ class Desk:
     def fail(self, name: str, times: int, *, lasts_s: float = 0.0) -> None:
         """Have a lane fail so often, one after the other."""
         for _ in range(times):
-            [ask] = [ask for ask in self.lanes.plan([name], self.now_s) if ask.lane == name]
-            self.lanes.took(ask, 1)
+            asks = self.lanes.plan([name], self.now_s, since=SINCE)
+            [ask] = [ask for ask in asks if ask.lane == name]
+            self.lanes.took(ask, 1, NOW)
             self.exchange(name, unwell=True, lasts_s=lasts_s)
 
 
@@ -269,14 +277,27 @@ def test_a_lane_that_gave_less_than_was_asked_is_not():
 def test_what_a_sweep_finds_is_looked_for_far_back_until_there_is_none_left():
     desk = Desk()
     desk.prove(lane())
-    assert [ask.far_back for ask in desk.lanes.plan([lane()], desk.now_s)] == [False]
-    desk.claim(lane(), sweep=True)
+    assert desk.since(lane()) == [SINCE]
+    assert desk.since(lane(), sweep=True) == [LONG_AGO]
+    desk.claim()
     for _ in range(32):
         desk.lanes.end(lane(), desk.now_s)
-    assert [ask.far_back for ask in desk.lanes.plan([], desk.now_s)] == [True]
+    assert desk.since() == [min(SINCE, NOW - COMMITTED_WITHIN)]
     desk.claim(due=5)
     assert desk.plan() == {}
-    assert [ask.far_back for ask in desk.lanes.plan([lane()], desk.now_s)] == [False]
+    assert desk.since(lane()) == [SINCE]
+
+
+def test_what_was_found_to_be_gone_is_not_read_through_again_until_the_next_sweep():
+    desk = Desk()
+    desk.prove(lane())
+    [ask] = desk.lanes.plan([lane()], desk.now_s, since=SINCE, sweep=True)
+    long_ago = NOW - timedelta(hours=5)
+    desk.lanes.took(ask, ask.room, long_ago)
+    for _ in range(32):
+        desk.lanes.end(lane(), desk.now_s)
+    assert desk.since() == [long_ago - COMMITTED_WITHIN]
+    assert desk.since(lane(), sweep=True) == [LONG_AGO]
 
 
 def test_a_lane_that_a_sweep_finds_full_is_looked_into_far_back_later():
@@ -284,7 +305,7 @@ def test_a_lane_that_a_sweep_finds_full_is_looked_into_far_back_later():
     desk.claim(lane())
     assert desk.claim(lane(), sweep=True) == {}
     desk.exchange(lane())
-    assert [ask.far_back for ask in desk.lanes.plan([], desk.now_s)] == [True]
+    assert desk.since() == [LONG_AGO]
 
 
 # The circuit breaker.
@@ -423,9 +444,8 @@ def test_so_many_lanes_are_kept_and_no_more():
     desk = Desk()
     desk.fail(lane(0), OPENS_AFTER)
     for number in range(1, LANES_KEPT + 500):
-        desk.lanes.plan([lane(number)], desk.now_s)
-        for ask in desk.lanes.plan([], desk.now_s):
-            desk.lanes.took(ask, 0)
+        desk.plan(lane(number))
+        desk.claim(due=0)
     assert desk.lanes.known <= LANES_KEPT
     assert desk.lanes.open == 1, "one that is failing is remembered rather than one that is not"
 
@@ -448,9 +468,9 @@ class AtWork(RuleBasedStateMachine):
     @rule(found=st.sets(st.integers(0, 15)), due=st.integers(0, 20), sweep=st.booleans())
     def claim(self, found, due, sweep):
         names = sorted(self.names[number] for number in found)
-        for ask in self.lanes.plan(names, self.now_s, sweep=sweep):
+        for ask in self.lanes.plan(names, self.now_s, since=SINCE, sweep=sweep):
             count = min(ask.room, due)
-            self.lanes.took(ask, count)
+            self.lanes.took(ask, count, NOW if count else None)
             self.waiting += [ask.lane] * count
 
     @rule()

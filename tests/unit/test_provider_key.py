@@ -268,6 +268,7 @@ def time_on_its_way(outcomes: Iterable[AttemptOutcome], chance: float) -> timede
     delivery = Delivery(
         bucket=0, event_id="evt_1", client_id="sandbox_1", url="https://shop.test/", lane="shop", body=b"",
         attempt=1, step=1, sequence=1, faults=(), claim_id=UUID(int=1), created_at=NOW,
+        due_at=NOW, payment_id=None,
     )  # fmt: skip
     now = NOW
     for outcome in outcomes:

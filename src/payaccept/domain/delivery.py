@@ -47,7 +47,8 @@ class Delivery(Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...]
     claim_id: UUID
     created_at: datetime
-    payment_id: str | None = None  # None for a test event
+    due_at: datetime
+    payment_id: str | None  # None for a test event
 
 
 class Answered(Struct, frozen=True, tag=True):

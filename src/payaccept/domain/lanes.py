@@ -22,7 +22,7 @@ Pure: told the time, by a clock that is never set (`now_s`).
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import chain, islice
 from typing import Final
 
@@ -35,6 +35,9 @@ SLOW_S: Final = 1.0
 LONGEST_PAUSE: Final = 16.0
 LANES_KEPT: Final = 10_000
 HUNGRY_LOOKED_AT: Final = 256
+LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
+COMMITTED_WITHIN: Final = timedelta(seconds=10)
+"""How much later than it is due a delivery may appear: clocks differ, and transactions take their time."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -47,14 +50,11 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Ask(Struct, frozen=True):
-    """Look for at most `room` deliveries that are due in a lane.
-
-    `far_back`: however long they have been due, for there may be some from long ago.
-    """
+    """Look for at most `room` deliveries of a lane that fell due after `since`."""
 
     lane: str
     room: int
-    far_back: bool
+    since: datetime
 
 
 class FailingLane(Struct, frozen=True, kw_only=True):
@@ -88,6 +88,7 @@ class _Lane:
     closed_until_s: float = float("-inf")
     hungry: bool = False
     far_back: bool = False
+    nothing_until: datetime = LONG_AGO  # far back, nothing was found that fell due before this
     served: int = 0
     changed: bool = False  # since it was last written down
 
@@ -135,6 +136,11 @@ class _Places:
             self._failing -= count
 
 
+def _since(lane: _Lane, since: datetime) -> datetime:
+    """Return from when on to look into a lane: what was found to be gone is not read through again."""
+    return min(lane.nothing_until, since) if lane.far_back else since
+
+
 def _is_unproven(lane: _Lane, now_s: float) -> bool:
     return lane.failures > 0 or not lane.answered or lane.waits_longer_than(SLOW_S, now_s)
 
@@ -159,13 +165,15 @@ class Lanes:
         found: Sequence[str],
         now_s: float,
         *,
+        since: datetime,
         serves: Callable[[str], bool] = lambda _client_id: True,
         sweep: bool = False,
     ) -> list[Ask]:
         """Hand out the free places.
 
         `found` are lanes with something due; those known to have more are looked at besides. `serves` tells whose
-        merchants are this worker's. `sweep`: those found may have it from long ago.
+        merchants are this worker's. `since` is how far back one looks as a rule; `sweep`: those found may have
+        something from long before that.
         """
         wanted: dict[str, tuple[_Lane, int]] = {}
         for name in found:
@@ -181,7 +189,7 @@ class Lanes:
             else:
                 lane.hungry = lane.far_back = False
         given = self._hand_out([(name, *of) for name, of in wanted.items() if of[1] > 0], now_s)
-        return [Ask(name, room, wanted[name][0].far_back) for name, room in given.items()]
+        return [Ask(name, room, _since(wanted[name][0], since)) for name, room in given.items()]
 
     def _hand_out(self, wanted: list[tuple[str, _Lane, int]], now_s: float) -> dict[str, int]:
         if not wanted:
@@ -215,9 +223,11 @@ class Lanes:
             return self.limits.per_lane * AHEAD
         return self.limits.per_lane
 
-    def took(self, ask: Ask, count: int) -> None:
-        """Hear how many deliveries were leased for an ask."""
+    def took(self, ask: Ask, count: int, oldest: datetime | None) -> None:
+        """Hear how many deliveries were leased for an ask, and since when the oldest of them had been due."""
         lane = self._lane(ask.lane)
+        if oldest is not None:
+            lane.nothing_until = oldest - COMMITTED_WITHIN
         if count:
             lane.in_hand += count
             self.in_hand += count
@@ -343,8 +353,9 @@ class Lanes:
         """Remember that a lane has something due: until a look finds less in it than it had room for."""
         if len(self._hungry) < LANES_KEPT // 2:  # one more would be found again by the next walk
             lane.hungry = True
-            lane.far_back = lane.far_back or far_back
             self._hungry.setdefault(name, lane)
+            if far_back:
+                lane.far_back, lane.nothing_until = True, LONG_AGO
 
     def forget(self, serves: Callable[[str], bool]) -> None:
         """Forget the lanes of merchants that are another worker's now."""

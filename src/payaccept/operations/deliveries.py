@@ -30,8 +30,8 @@ from payaccept.operations.provider_keys import Signer
 from payaccept.wire import signing, timestamps
 
 LEASE_S: Final = 30.0
-RECENT: Final = timedelta(seconds=120)
-"""How far back one looks for what has fallen due, but for a sweep now and then."""
+RECENT: Final = timedelta(seconds=15)
+"""How far back one looks for what has fallen due, but for a sweep every few seconds."""
 RECORD_AGAIN_AFTER_S: Final = (0.2, 0.8, 2.0)
 LANES_KEPT: Final = timedelta(days=3)
 """How long a failing destination is remembered beyond the longest time between two attempts."""
@@ -92,23 +92,19 @@ class Deliveries:
     def _now(self) -> datetime:
         return self._steady.read(self._clock(), self._monotonic())
 
-    async def list_due_lanes(self, after: str, limit: int, *, sweep: bool) -> list[str]:
-        """Return lanes with something due, in order; a sweep also those with nothing but what has waited long.
-
-        Raises: OutcomeOpen.
-        """
-        now = self._now()
-        return await self._store.list_due_lanes(after, now, None if sweep else self._since(now), limit)
-
-    def _since(self, now: datetime) -> datetime:
+    def since(self) -> datetime:
+        """Return how far back one looks for what has fallen due, but for a sweep."""
         # What the API has made due goes by its wall clock, which may be behind this one.
-        return min(now, self._clock()) - RECENT
+        return min(self._now(), self._clock()) - RECENT
+
+    async def list_due_lanes(self, after: str, since: datetime, limit: int) -> list[str]:
+        """Return lanes in which something fell due after `since`, in order. Raises: OutcomeOpen."""
+        return await self._store.list_due_lanes(after, self._now(), since, limit)
 
     async def claim(self, asks: Sequence[Ask], in_hand: Sequence[str]) -> list[Delivery]:
         """Lease deliveries that are due. Raises: OutcomeOpen."""
-        now = self._now()
         return await self._store.claim_due_deliveries(
-            asks, now=now, since=self._since(now), lease=self._lease, in_hand=in_hand, at=self._clock()
+            asks, now=self._now(), lease=self._lease, in_hand=in_hand, at=self._clock()
         )
 
     async def sign(self, deliveries: Sequence[Delivery], signer: Signer) -> list[Signed]:

@@ -54,9 +54,7 @@ class DuePayments(Protocol):
 class DeliveryStore(Protocol):
     """The worker's side of notifications."""
 
-    async def list_due_lanes(
-        self, after: str, now: datetime, since: datetime | None, limit: int
-    ) -> list[str]:
+    async def list_due_lanes(self, after: str, now: datetime, since: datetime, limit: int) -> list[str]:
         """Return the lanes behind `after`, in order, in which something fell due between `since` and `now`."""
 
     async def claim_due_deliveries(
@@ -64,15 +62,13 @@ class DeliveryStore(Protocol):
         asks: Sequence[Ask],
         *,
         now: datetime,
-        since: datetime,
         lease: timedelta,
         in_hand: Sequence[str],
         at: datetime,
     ) -> list[Delivery]:
         """Lease what is due in some lanes, counting the attempt.
 
-        `since`: how far back to look where an ask does not say "far back". `in_hand`: events not to be leased,
-        whatever their leases say. `at` is only written down.
+        `in_hand`: events not to be leased, whatever their leases say. `at` is only written down.
         """
 
     async def record_outcome(self, attempt: Attempt, decision: Decision, now: datetime) -> bool:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from payaccept.domain.delivery import Attempt, Delivery, is_unwell, reason_of
 from payaccept.domain.errors import OutcomeOpen
-from payaccept.domain.lanes import Ask, FailingLane, Lanes, Limits
+from payaccept.domain.lanes import LONG_AGO, Ask, FailingLane, Lanes, Limits
 from payaccept.domain.membership import Membership
 from payaccept.operations.deliveries import Deliveries, Signed
 from payaccept.operations.ports import Workers
@@ -98,7 +98,8 @@ class Sending:
         if now_s < self._claim_at_s:
             return self._claim_at_s - now_s
         found, sweep = await self._walk(now_s)
-        asks = self.lanes.plan(found, now_s, serves=self._membership.serves, sweep=sweep)
+        since, serves = self._deliveries.since(), self._membership.serves
+        asks = self.lanes.plan(found, now_s, since=since, serves=serves, sweep=sweep)
         if asks:
             begun_s = self._monotonic()
             await self._claim(asks, signer)
@@ -109,14 +110,15 @@ class Sending:
 
     async def _claim(self, asks: Sequence[Ask], signer: Signer) -> None:
         claimed_s = self._monotonic()
-        taken = dict.fromkeys((ask.lane for ask in asks), 0)
+        taken: dict[str, list[Delivery]] = {ask.lane: [] for ask in asks}
         in_hand = [event_id for event_id, of in self._in_hand.items() if of.lane in taken]
         claimed = await self._deliveries.claim(asks, in_hand)
         for delivery in claimed:
-            taken[delivery.lane] += 1
+            taken[delivery.lane].append(delivery)
             self._in_hand[delivery.event_id] = delivery
         for ask in asks:
-            self.lanes.took(ask, taken[ask.lane])
+            due = [delivery.due_at for delivery in taken[ask.lane]]
+            self.lanes.took(ask, len(due), min(due, default=None))
         for first in range(0, len(claimed), SIGNED_TOGETHER):
             self._spawn(self._sign(claimed[first : first + SIGNED_TOGETHER], signer, claimed_s))
 
@@ -131,7 +133,8 @@ class Sending:
         self._look = False  # what is told of from here on is looked for the next time
         sweep = self._sweeping
         try:
-            found = await self._deliveries.list_due_lanes(self._after, WALK_LANES, sweep=sweep)
+            since = LONG_AGO if sweep else self._deliveries.since()
+            found = await self._deliveries.list_due_lanes(self._after, since, WALK_LANES)
         except BaseException:
             self._look = True
             raise

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -34,7 +34,6 @@ GATHER_S: Final = 0.004
 MOST_FAILING_LANES: Final = 10_000
 MAX_REASON: Final = 200
 MAX_ANSWER_BYTES: Final = 4096
-_LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 _SQL = statements.load("deliveries.sql")
 _log = logging.getLogger(__name__)
@@ -78,14 +77,12 @@ class PostgresDeliveries:
         await self._claims.close()
         await self._rest.close()
 
-    async def list_due_lanes(
-        self, after: str, now: datetime, since: datetime | None, limit: int
-    ) -> list[str]:
+    async def list_due_lanes(self, after: str, now: datetime, since: datetime, limit: int) -> list[str]:
         """Return the lanes behind `after`, in order, in which something fell due between `since` and `now`."""
         async with self._claims.connection() as connection:
             cursor = await connection.execute(
                 _SQL["select_due_lanes"],
-                {"after": after, "since": since or _LONG_AGO, "now": now, "limit": limit},
+                {"after": after, "since": since, "now": now, "limit": limit},
                 binary=True,
             )
             return [lane for (lane,) in await cursor.fetchall()]
@@ -95,7 +92,6 @@ class PostgresDeliveries:
         asks: Sequence[Ask],
         *,
         now: datetime,
-        since: datetime,
         lease: timedelta,
         in_hand: Sequence[str],
         at: datetime,
@@ -109,7 +105,7 @@ class PostgresDeliveries:
                 {
                     "lane": Texts([ask.lane for ask in asks]),
                     "room": Integers([ask.room for ask in asks]),
-                    "since": Timestamps([_LONG_AGO if ask.far_back else since for ask in asks]),
+                    "since": Timestamps([ask.since for ask in asks]),
                     "in_hand": Texts(in_hand),
                     **times,
                 },
@@ -230,7 +226,8 @@ def _keys(keys: Sequence[Sequence[Any]]) -> dict[str, Any]:
 
 
 def _delivery(row: tuple[Any, ...], body: bytes, sequence: int, claim_id: UUID) -> Delivery:
-    bucket, event_id, client_id, url, lane, attempts, attempts_before, faults, created_at, _, payment_id = row
+    bucket, event_id, client_id, url, lane, attempts, attempts_before, faults, created_at, *rest = row
+    _, payment_id, due_at = rest
     return Delivery(
         bucket=bucket,
         event_id=event_id,
@@ -245,6 +242,7 @@ def _delivery(row: tuple[Any, ...], body: bytes, sequence: int, claim_id: UUID) 
         claim_id=claim_id,
         created_at=created_at,
         payment_id=payment_id,
+        due_at=due_at,
     )
 
 

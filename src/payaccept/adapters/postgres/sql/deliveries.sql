@@ -32,11 +32,12 @@ LIMIT %(limit)b;
 -- What this worker has in hand it leaves out itself, for the clock may have been set forward since.
 SELECT
     d.bucket, d.event_id, d.client_id, d.url, d.lane, d.attempts, d.attempts_before, d.faults, d.created_at,
-    e.sequence, e.payment_id
+    e.sequence, e.payment_id, d.next_at
 FROM unnest(%(lane)b, %(room)b, %(since)b) AS l (lane, room, since)
 CROSS JOIN LATERAL (
     SELECT
-        p.bucket, p.event_id, p.client_id, p.url, p.lane, p.attempts, p.attempts_before, p.faults, p.created_at
+        p.bucket, p.event_id, p.client_id, p.url, p.lane, p.attempts, p.attempts_before, p.faults, p.created_at,
+        p.next_at
     FROM deliveries AS p
     WHERE p.lane = l.lane AND p.state = 'PENDING' AND p.next_at > l.since AND p.next_at <= %(now)b
         AND (p.leased_until IS NULL OR p.leased_until <= %(now)b OR p.leased_until > %(latest)b)
