@@ -19,7 +19,8 @@ Json = dict[str, Any]
 PLACEHOLDER: Final = "sandbox_5f0c9a3e7b1d2468ace02468"
 """The Client-Id of the examples, which a signed-in reader sees replaced by their own."""
 _MAX_DEPTH: Final = 6
-_WEBHOOK: Final = "webhook"
+_WEBHOOKS: Final = {"payment": "webhook", "test": "webhook-test"}
+"""The last part of the address of each webhook's page."""
 _MOST_VALUES: Final = 12  # that are listed with a field; there are more result codes, in a table of their own
 _SHAPES: Final = {"^[A-Z]{3}$": "three capital letters"}
 _ALPHABETS: Final = {VISIBLE_ASCII: "visible ASCII characters, no blanks"}
@@ -91,13 +92,13 @@ class Reference(Struct, frozen=True, kw_only=True):
     about: Markup
     signing: Markup
     operations: tuple[Operation, ...]
-    webhook: Operation
+    webhooks: tuple[Operation, ...]
     documents: tuple[Operation, ...]
     codes: tuple[Code, ...]
 
     def find(self, name: str) -> Operation | None:
-        """Return an operation, or the webhook, by the last part of its address."""
-        return next((one for one in (*self.operations, self.webhook) if one.name == name), None)
+        """Return an operation, or a webhook, by the last part of its address."""
+        return next((one for one in (*self.operations, *self.webhooks) if one.name == name), None)
 
 
 def read(text: str) -> Reference:
@@ -106,7 +107,6 @@ def read(text: str) -> Reference:
     reader = _Reader(described)
     paths = described["paths"]
     signing = described["components"]["securitySchemes"]["requestSignature"]["description"]
-    [hook] = described["webhooks"].values()
     return Reference(
         version=described["info"]["version"],
         about=render_inline(described["info"]["description"]),
@@ -114,7 +114,10 @@ def read(text: str) -> Reference:
         operations=tuple(
             reader.operation(path, "post", item["post"]) for path, item in paths.items() if "post" in item
         ),
-        webhook=reader.operation("", "post", hook["post"] | {"operationId": _WEBHOOK}),
+        webhooks=tuple(
+            reader.operation("", "post", item["post"] | {"operationId": _WEBHOOKS[name]})
+            for name, item in described["webhooks"].items()
+        ),
         documents=tuple(
             reader.operation(path, "get", item["get"]) for path, item in paths.items() if "get" in item
         ),
