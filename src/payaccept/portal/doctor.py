@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final
 
 from litestar import Response, get, post
 from litestar.di import NamedDependency
-from litestar.params import Parameter
+from litestar.params import QueryParameter
 
 from payaccept.domain.user import Membership, Permission
 from payaccept.operations.doctor import text_of
@@ -23,7 +23,7 @@ async def show(
     request: PortalRequest,
     services: NamedDependency[Services],
     membership: NamedDependency[Membership],
-    request_id: Annotated[str, Parameter(query="request", max_length=64)] = "",
+    request_id: Annotated[str, QueryParameter(name="request", max_length=64)] = "",
 ) -> Page:
     """Ask for a request; one that was refused may be there already."""
     text = text_of(await requests.find(services, membership, request_id)) if request_id else ""
