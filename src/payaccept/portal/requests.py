@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from litestar import get
 from litestar.di import NamedDependency
-from litestar.params import FromPath, Parameter
+from litestar.params import FromPath, QueryParameter
 from msgspec import Struct
 
 from payaccept.domain.remedies import REFUSING, Remedy, remedy_of, rule_of
@@ -25,7 +25,7 @@ _REQUEST_ID: Final = re.compile(r"req_[0-9a-f]{28}", re.ASCII)
 _SENTENCE: Final = re.compile(r".{40,}?[.;](?=\s)", re.DOTALL)
 _SHOWN: Final = 160
 
-Text = Annotated[str, Parameter(max_length=64)]
+Text = Annotated[str, QueryParameter(max_length=64)]
 
 
 class Line(Struct, frozen=True, kw_only=True):
