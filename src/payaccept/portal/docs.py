@@ -99,7 +99,10 @@ def _below(address: str) -> tuple[str, list[Entry]]:
     """Return the line of the contents that the reader is in, and what stands below it."""
     if address.startswith(REFERENCE):
         everything = (*reference().operations, *reference().webhooks)
-        labels = {one.name: one.name for one in everything} | {"webhook": "The webhook", "webhook-test": "The test webhook"}
+        labels = {one.name: one.name for one in everything} | {
+            "webhook": "The webhook",
+            "webhook-test": "The test webhook",
+        }
         return REFERENCE, [Entry(labels[one.name], one.address) for one in everything]
     parent = next(
         (entry.address for entry in library().order if f"{address}/".startswith(f"{entry.address}/")), ""

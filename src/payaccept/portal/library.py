@@ -27,7 +27,13 @@ _ADDRESSES: Final = {
 }
 _ITEM: Final = re.compile(r"- \[([^]]+)\]\(([^)]+)\)(?:: )?(.*)")
 _LABELS: Final = {f"{ROOT}/getting-started": "Getting started", REFERENCE: "API reference"}
-_FILES: Final = {"": "text/plain", "json": "application/json", "pem": "text/plain", "txt": "text/plain", "yaml": "text/plain"}
+_FILES: Final = {
+    "": "text/plain",
+    "json": "application/json",
+    "pem": "text/plain",
+    "txt": "text/plain",
+    "yaml": "text/plain",
+}
 """Files that documents may link to, by extension."""
 
 
