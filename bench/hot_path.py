@@ -91,7 +91,7 @@ async def _measure(running: service.Service) -> Table:
         rules = Rules(
             environment=running.settings.environment, web_base_url="http://127.0.0.1:8081", order_expiry_s=900
         )
-        verbs: Any = Payments(_NoStore(), administration.wallet, rules, wake_worker=lambda: None)  # type: ignore[arg-type]
+        verbs: Any = Payments(_NoStore(), administration.wallet, rules, wake_worker=lambda _lane=None: None)  # type: ignore[arg-type]
         operation = await _async_microseconds(lambda: verbs.create_qr_order(owner, request, signed, now))
     table.add_row("ids, answer, payment", f"{operation:.1f}")
     table.add_row(

@@ -138,7 +138,7 @@ class Parts:
             web_base_url=settings.web_base_url,
             order_expiry_s=settings.order_expiry_s,
         )
-        self.payments = Payments(self.store, self.wallet, rules, wake_worker=lambda: None)
+        self.payments = Payments(self.store, self.wallet, rules, wake_worker=lambda _lane=None: None)
         self.progress = Progress(self.store, self.wallet, self.payments, self.webhook_url_of)
         self.webhook_url: str | None = None
 

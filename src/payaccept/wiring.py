@@ -297,8 +297,8 @@ class WorkerProcess:
         self._listener = WakeupListener(url, self._wake)
         self._signer = CurrentSigner(self._merchants, self._vault, now_utc)
 
-    def _wake(self) -> None:
-        self._worker.wake()
+    def _wake(self, lane: str | None = None) -> None:
+        self._worker.wake(lane)
 
     def _fill(self) -> None:
         self._worker.fill()

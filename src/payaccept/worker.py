@@ -46,10 +46,11 @@ class Worker:
         self._deliveries_due = asyncio.Event()
         self._stopped = asyncio.Event()
 
-    def wake(self) -> None:
-        """Look now: something may be due."""
-        self._payments_due.set()
-        self._sending.look()
+    def wake(self, lane: str | None = None) -> None:
+        """Look now: something may be due, in a lane or anywhere."""
+        if lane is None:
+            self._payments_due.set()
+        self._sending.look(lane)
         self._deliveries_due.set()
 
     def fill(self) -> None:
@@ -100,9 +101,6 @@ class Worker:
         await self._progress.reschedule(
             [(payment, at) for payment, at in zip(payments, again, strict=True) if at is not None]
         )
-        if payments:
-            self._sending.look()
-            self._deliveries_due.set()
         return 0.0 if len(payments) == BATCH else POLL_S
 
     async def _thin_out(self) -> float:

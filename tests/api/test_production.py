@@ -59,7 +59,9 @@ async def production(empty_database, master_key_file) -> AsyncIterator[Productio
     wallet = SimulatedWallet(url, settle_delay_s=1, process="test")
     rules = Rules(environment=Environment.PRODUCTION, web_base_url="https://pay.example", order_expiry_s=900)
     endpoints = Endpoints(
-        Payments(store, wallet, rules, wake_worker=lambda: None), Environment.PRODUCTION, settings.urls
+        Payments(store, wallet, rules, wake_worker=lambda _lane=None: None),
+        Environment.PRODUCTION,
+        settings.urls,
     )
     merchants = PostgresMerchants(url, process="test")
     recorder = recorder_of(url, directory.knows)

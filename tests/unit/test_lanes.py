@@ -191,6 +191,18 @@ def test_failing_lanes_hold_a_quarter_of_the_places_at_most():
     assert sum(desk.claim(*several(400)[200:]).values()) == 64, "and leave room for those not known yet"
 
 
+def test_those_that_keep_one_waiting_leave_half_of_these_to_those_that_fail_at_once():
+    desk = Desk()
+    hanging, refusing = several(100), several(200)[100:]
+    for name in hanging:
+        desk.fail(name, 1, lasts_s=10)
+    for name in refusing:
+        desk.fail(name, 1)
+    taken = desk.claim(*hanging, *refusing)
+    assert len(set(taken) & set(hanging)) == 32
+    assert len(set(taken) & set(refusing)) == 32
+
+
 def test_all_places_can_be_used_by_lanes_that_answer():
     desk = Desk()
     names = several(50)
@@ -316,7 +328,7 @@ def test_after_five_unwell_exchanges_in_a_row_one_delivery_probes():
     desk.prove(lane(), lasts_s=BRISK_S + 1)
     desk.fail(lane(), OPENS_AFTER - 1)
     assert desk.lanes.open == 0
-    assert desk.plan(lane()) == {lane(): 4}
+    assert desk.plan(lane()) == {lane(): 1}, "it goes on without a pause"
     desk.fail(lane(), 1)
     assert desk.lanes.open == 1
     assert desk.plan(lane()) == {}, "it pauses"
@@ -339,17 +351,27 @@ def test_the_pauses_become_longer_up_to_a_limit():
 
 
 def test_those_still_in_flight_when_it_opens_are_not_taken_for_probes():
-    desk = Desk()
+    desk = Desk(Limits(per_lane=8))
     desk.prove(lane(), lasts_s=BRISK_S + 1)
-    desk.fail(lane(), OPENS_AFTER - 1)
-    desk.claim(lane())
-    for _ in range(4):
+    assert desk.claim(lane()) == {lane(): 8}
+    for _ in range(8):
         desk.lanes.begin(lane(), desk.now_s)
     begun_s = desk.now_s
-    for _ in range(4):
+    for _ in range(8):
         desk.answer(lane(), begun_s, unwell=True)
     desk.now_s += 2 * LIMITS.pause_s
     assert desk.plan(lane()) == {lane(): 1}
+
+
+def test_one_unwell_answer_among_good_ones_gives_nothing_back():
+    desk = Desk()
+    desk.prove(lane())
+    desk.claim(lane())
+    desk.exchange(lane(), unwell=True)
+    assert desk.lanes.too_many(lane(), desk.now_s) == 0
+    assert desk.plan(lane()) == {}, "but nothing more is taken on"
+    desk.exchange(lane())
+    assert desk.plan(lane()) == {lane(): 2}
 
 
 def test_any_answer_that_is_not_unwell_closes_it():

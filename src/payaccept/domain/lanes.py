@@ -8,9 +8,10 @@ its recorded outcome, and *in flight* while its exchange with the merchant's end
                 in flight; while it answers briskly `AHEAD` times that, so that the next are signed meanwhile
 
 Places are handed out to the lanes that were served the longest ago, to each the same share first. A lane is
-*failing* after an exchange in which its endpoint was unwell, and *new* until it has answered once. Failing lanes
-hold at most a quarter of the places, they and the new and the slow ones at most half, of a merchant's, too:
-however many endpoints hang, those that answer find room.
+*failing* after an exchange in which its endpoint was unwell, and *new* until it has answered once; both get one
+place. Failing lanes hold at most a quarter of the places, those that keep one waiting at most half of these; they
+and the new and the slow ones hold at most half, of a merchant's, too: however many endpoints hang, those that answer
+find room.
 
 The circuit breaker opens after `OPENS_AFTER` unwell exchanges in a row. Then one delivery at a time probes the
 endpoint, with a pause after each that finds it unwell, longer each time. Any answer that is not unwell closes it.
@@ -79,7 +80,7 @@ class _Lane:
     in_hand: int = 0
     begun: list[float] = field(default_factory=list)  # when its exchanges in flight began, the oldest first
     answered: bool = False
-    brisk: bool = False
+    lasted_s: float = 0.0  # the last exchange
     failures: int = 0
     failing_since: datetime | None = None
     opened_at: datetime | None = None
@@ -106,8 +107,9 @@ class _Places:
     def __init__(self, limits: Limits, in_hand: Iterable[_Lane], now_s: float) -> None:
         self._limits = limits
         self.free = limits.in_all
-        self._failing = max(1, limits.in_all // 4)
         self._unproven = max(1, limits.in_all // 2)
+        self._failing = max(1, limits.in_all // 4)
+        self._hanging = max(1, limits.in_all // 8)
         self._of_merchant: Counter[str] = Counter()
         self._unproven_of_merchant: Counter[str] = Counter()
         for lane in in_hand:
@@ -121,6 +123,8 @@ class _Places:
             free = min(free, self._unproven, most - self._unproven_of_merchant[lane.client_id])
         if lane.failures:
             free = min(free, self._failing)
+        if _is_hanging(lane, now_s):
+            free = min(free, self._hanging)
         if free <= 0:
             return 0
         self._occupy(lane, free, now_s)
@@ -134,6 +138,8 @@ class _Places:
             self._unproven_of_merchant[lane.client_id] += count
         if lane.failures:
             self._failing -= count
+        if _is_hanging(lane, now_s):
+            self._hanging -= count
 
 
 def _since(lane: _Lane, since: datetime) -> datetime:
@@ -143,6 +149,10 @@ def _since(lane: _Lane, since: datetime) -> datetime:
 
 def _is_unproven(lane: _Lane, now_s: float) -> bool:
     return lane.failures > 0 or not lane.answered or lane.waits_longer_than(SLOW_S, now_s)
+
+
+def _is_hanging(lane: _Lane, now_s: float) -> bool:
+    return lane.failures > 0 and (lane.lasted_s > SLOW_S or lane.waits_longer_than(SLOW_S, now_s))
 
 
 class Lanes:
@@ -217,9 +227,9 @@ class Lanes:
 
     def _most(self, lane: _Lane, now_s: float) -> int:
         """Return how many of a lane may be in hand: it has to be known well to get more than one place."""
-        if lane.is_open or not lane.answered:
+        if lane.failures or not lane.answered:
             return 1
-        if lane.brisk and not lane.failures and not lane.waits_longer_than(BRISK_S, now_s):
+        if lane.lasted_s <= BRISK_S and not lane.waits_longer_than(BRISK_S, now_s):
             return self.limits.per_lane * AHEAD
         return self.limits.per_lane
 
@@ -274,14 +284,13 @@ class Lanes:
         """Hear how an exchange went that began at `begun_s`; `now` is only written down."""
         lane = self._lane(name)
         lane.begun.remove(begun_s)
+        lane.lasted_s = now_s - begun_s
         if not unwell:
             # At its first answer, too: somebody else may have written that it is failing.
             lane.changed = lane.changed or lane.failures > 0 or not lane.answered
             lane.answered = True
-            lane.brisk = now_s - begun_s <= BRISK_S
             lane.failures, lane.failing_since, lane.opened_at, lane.last_reason = 0, None, None, ""
             return
-        lane.brisk = False
         lane.failures += 1
         lane.failing_since = lane.failing_since or now
         lane.last_reason = reason
@@ -295,11 +304,17 @@ class Lanes:
             lane.closed_until_s = now_s + lane.pause_s
 
     def too_many(self, name: str, now_s: float) -> int:
-        """Return how many in hand of a lane, at most, are to be given back: it does not answer as it did."""
+        """Return how many in hand of a lane, at most, are to be given back.
+
+        All when its breaker is open, and all that is not to be in flight when it has not answered for a while;
+        one unwell answer is no reason.
+        """
         lane = self._lane(name)
         if lane.is_open:
             return lane.in_hand
-        return max(0, lane.in_hand - self._most(lane, now_s))
+        if lane.waits_longer_than(BRISK_S, now_s):
+            return max(0, lane.in_hand - self.limits.per_lane)
+        return 0
 
     # What is kept, and what operators see.
 

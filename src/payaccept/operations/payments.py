@@ -24,7 +24,7 @@ from payaccept.domain.payment import (
     SignedBody,
     Standing,
 )
-from payaccept.operations.ports import PaymentStore, Wallet
+from payaccept.operations.ports import PaymentStore, WakeWorker, Wallet
 from payaccept.wire import messages as m
 from payaccept.wire import timestamps
 from payaccept.wire.codes import ResultCode
@@ -59,7 +59,7 @@ class Payments:
         wallet: Wallet,
         rules: Rules,
         *,
-        wake_worker: Callable[[], None],
+        wake_worker: WakeWorker,
         on_settled: Callable[[Settlement], None] = lambda _: None,
     ) -> None:
         self._store = store
@@ -188,7 +188,7 @@ class Payments:
             trace.name_payment(payment.payment_id, settlement.event_id)
             self._on_settled(settlement)
             if settlement.delivery is not None:
-                self._wake_worker()
+                self._wake_worker(settlement.delivery.lane)
         return settled
 
     async def play_customer(

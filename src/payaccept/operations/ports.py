@@ -90,6 +90,13 @@ class DeliveryStore(Protocol):
         """Forget the destinations of which nothing has been kept since."""
 
 
+class WakeWorker(Protocol):
+    """Tells the workers, in whatever process they run."""
+
+    def __call__(self, lane: str | None = None) -> None:
+        """Say that something may be due: in this lane, or anywhere. Never fails; may be lost."""
+
+
 class Workers(Protocol):
     """The worker processes, as one of them sees them."""
 

@@ -74,6 +74,7 @@ class Sending:
         self._met = False
         self._stopping = False
         self._look = True
+        self._told_of: dict[str, None] = {}
         self._look_at_s = self._claim_at_s = self._sweep_at_s = self._walked_at_s = float("-inf")
         self._sweeping = False
         self._after = ""
@@ -82,9 +83,12 @@ class Sending:
         self._unkept: dict[str, FailingLane | None] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def look(self) -> None:
-        """Something may be due in a lane that is not known to have anything."""
-        self._look = True
+    def look(self, lane: str | None = None) -> None:
+        """Hear that something may be due: in a lane, which is then looked into, or anywhere."""
+        if lane is None or len(self._told_of) >= WALK_LANES:
+            self._look = True
+        else:
+            self._told_of[lane] = None
 
     async def fill(self) -> float:
         """Claim as much as there is room for, and begin to send it.
@@ -98,8 +102,9 @@ class Sending:
         if now_s < self._claim_at_s:
             return self._claim_at_s - now_s
         found, sweep = await self._walk(now_s)
+        told_of, self._told_of = self._told_of, {}
         since, serves = self._deliveries.since(), self._membership.serves
-        asks = self.lanes.plan(found, now_s, since=since, serves=serves, sweep=sweep)
+        asks = self.lanes.plan([*found, *told_of], now_s, since=since, serves=serves, sweep=sweep)
         if asks:
             begun_s = self._monotonic()
             await self._claim(asks, signer)
