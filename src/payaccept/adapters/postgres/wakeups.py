@@ -16,7 +16,7 @@ from payaccept.adapters.postgres.connections import Line, SharedLine
 from payaccept.domain.errors import OutcomeOpen
 
 CHANNEL: Final = "payaccept_due"
-DEBOUNCE_S: Final = 0.02
+DEBOUNCE_S: Final = 0.01
 MAX_BYTES: Final = 7000
 """How long a hint may become; PostgreSQL takes 8000 bytes. With more lanes than fit it names none."""
 SEPARATOR: Final = "\n"
