@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payaccept.wire.auth_codes import codes_in, mask, without
+from payaccept.wire.auth_codes import mask, masked_and_codes, without
 
 CODE = "286012020262467128"
 SOFT = "wallet-code/9Zk4"  # looks like nothing
@@ -70,7 +70,7 @@ def test_a_short_code_is_masked_under_its_name_and_nowhere_else():
 
 
 def test_a_message_about_the_request_loses_what_the_request_holds():
-    codes = codes_in(f'{{"paymentAuthCode":"{SOFT}"}}'.encode())
+    _, codes = masked_and_codes(f'{{"paymentAuthCode":"{SOFT}"}}'.encode())
     assert (
         without(f'bizType is "{SOFT}", or {CODE}'.encode(), codes)
         == b'bizType is "****************", or ' + b"*" * 18

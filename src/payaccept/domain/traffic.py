@@ -83,9 +83,9 @@ class RefusedRequest(Struct, frozen=True, kw_only=True):
 def presentable(raw: RefusedRequest) -> RefusedRequest:
     """Return a request as it may be kept: cut, without auth codes, and without what a database cannot hold."""
     looked_at = raw.body[:_LOOKED_AT]
+    masked, codes = auth_codes.masked_and_codes(looked_at)
     # A text with NUL characters is UTF-16 or no text: nobody could say where a code stands in it.
-    kept = b"" if b"\0" in looked_at else auth_codes.mask(looked_at)[:MAX_BODY]
-    codes = auth_codes.codes_in(looked_at)
+    kept = b"" if b"\0" in looked_at else masked[:MAX_BODY]
 
     def text(value: str, limit: int = MAX_TEXT) -> str:
         clean = auth_codes.without(value[:limit].encode("utf-8", "replace"), codes)

@@ -33,11 +33,12 @@ PER_MERCHANT: Final = 10
 """How many refused requests of one merchant each process keeps between two flushes."""
 OF_STRANGERS: Final = 100
 """How many that name merchants this process has not heard of: perhaps there are none of that name."""
-MAX_HELD: Final = 2000
+MAX_HELD: Final = 1000
 MAX_HELD_BYTES: Final = 8 * 1024 * 1024
 MAX_MINUTES: Final = 20_000
 MAX_MINUTES_OF_STRANGERS: Final = 1000
 _MAX_CLIENT_ID: Final = 64
+_MINUTE: Final = timedelta(minutes=1)
 _TRIM_EVERY: Final = timedelta(minutes=1)
 _EXPIRE_EVERY: Final = timedelta(hours=1)
 _STRANGERS: Final = ""
@@ -96,6 +97,7 @@ class Recorder:
         self._held_count = 0
         self._held_bytes = 0
         self._counts: dict[tuple[str, datetime, str], _Count] = {}
+        self._minute = self._minute_end = clock()
         self._lost = 0
         self._to_trim: set[str] = set()
         self._trimmed_at = self._expired_at = clock()
@@ -153,8 +155,7 @@ class Recorder:
             self._drop_oldest(next(iter(self._held)))
 
     def _count(self, request: RefusedRequest, *, known: bool) -> bool:
-        minute = request.received_at.replace(second=0, microsecond=0)
-        of = (request.client_id, minute, request.result_code)
+        of = (request.client_id, self._minute_of(request.received_at), request.result_code)
         count = self._counts.get(of)
         if count is None:
             if len(self._counts) >= (MAX_MINUTES if known else MAX_MINUTES_OF_STRANGERS):
@@ -170,10 +171,17 @@ class Recorder:
             del self._held[place]
         self._held_count -= 1
         self._held_bytes -= len(dropped.body)
-        minute = dropped.received_at.replace(second=0, microsecond=0)
+        minute = self._minute_of(dropped.received_at)
         count = self._counts.get((dropped.client_id, minute, dropped.result_code))
         if count is not None:
             count.only_counted += 1
+
+    def _minute_of(self, at: datetime) -> datetime:
+        """Return the minute an instant is in; mostly the same one as before."""
+        if not self._minute <= at < self._minute_end:
+            self._minute = at.replace(second=0, microsecond=0)
+            self._minute_end = self._minute + _MINUTE
+        return self._minute
 
     async def _run(self) -> None:
         while True:

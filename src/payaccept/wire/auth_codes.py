@@ -34,16 +34,18 @@ _MOST: Final = 16
 
 def mask(data: bytes) -> bytes:
     """Return the text with every auth code in it replaced by stars."""
+    return masked_and_codes(data)[0]
+
+
+def masked_and_codes(data: bytes) -> tuple[bytes, list[bytes]]:
+    """Return the masked text, and the codes that stand in it under their name: they may stand elsewhere, too."""
+    spans = [*_in_json(data), *(match.span("code") for match in _NAMED.finditer(data))]
     masked = bytearray(data)
-    for start, end in _spans(data):
+    for start, end in spans:
         masked[start:end] = MASK * (end - start)
-    return without(bytes(masked), codes_in(data))
-
-
-def codes_in(data: bytes) -> list[bytes]:
-    """Return what stands under the name of an auth code, as far as it is long enough to be known elsewhere."""
-    found = {data[start:end] for start, end in _spans(data) if end - start >= _SHORTEST}
-    return sorted(found, key=len, reverse=True)[:_MOST]
+    found = {data[start:end] for start, end in spans if end - start >= _SHORTEST}
+    codes = sorted(found, key=len, reverse=True)[:_MOST]
+    return without(bytes(masked), codes), codes
 
 
 def without(data: bytes, codes: list[bytes]) -> bytes:
@@ -53,15 +55,13 @@ def without(data: bytes, codes: list[bytes]) -> bytes:
     return _LOOKS.sub(lambda match: MASK * len(match[0]), data)
 
 
-def _spans(data: bytes) -> list[tuple[int, int]]:
-    return [*_in_json(data), *(match.span("code") for match in _NAMED.finditer(data))]
-
-
 def _in_json(data: bytes) -> Iterator[tuple[int, int]]:
     """Find the values of members that are named for an auth code; without the quotes of a string."""
     for match in _STRING.finditer(data):
+        if not _is_named(match[0]):
+            continue
         after = _end(_BLANKS, data, match.end())
-        if data[after : after + 1] != b":" or not _is_named(match[0]):
+        if data[after : after + 1] != b":":
             continue
         start = _end(_BLANKS, data, after + 1)
         first = data[start : start + 1]
@@ -76,6 +76,8 @@ def _in_json(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _is_named(quoted: bytes) -> bool:
+    if b"\\" not in quoted and b"code" not in quoted.lower():
+        return False  # nearly always
     try:
         name = json.loads(quoted.decode("utf-8", "replace"), strict=False)
     except ValueError:
