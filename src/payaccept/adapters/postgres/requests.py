@@ -13,7 +13,7 @@ from payaccept.domain.traffic import AcceptedRequest, KeyUse, Minute, RefusalCou
 T = TypeVar("T", bound=Struct)
 
 LOOKED_AT: Final = 5000
-"""How many payments of a bucket are looked at to find a merchant's own: others may share it."""
+"""How many payments are looked at to find a merchant's own: others may share its buckets."""
 
 _SQL: Final = statements.load("traffic.sql")
 
@@ -46,7 +46,7 @@ class PostgresRequests:
             "bucket": list(buckets),
             "before_id": before_id,
             "limit": limit,
-            "look_at": LOOKED_AT,
+            "look_at": max(limit, LOOKED_AT // len(buckets)),
         }
         return await self._list(AcceptedRequest, "select_accepted_requests", values)
 
