@@ -12,13 +12,13 @@ always 342 characters. `verify` raises; it never returns a verdict that a caller
 
 import binascii
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
+from msgspec import Struct
 
 ALGORITHM: Final = "SHA256withRSA"
 SIGNATURE_BYTES: Final = 256
@@ -51,8 +51,7 @@ class SignatureMismatch(ValueError):
     """The signature is not this key's signature of these bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureHeader:
+class SignatureHeader(Struct, frozen=True):
     """A parsed Signature header: which key is said to have signed, and the 256 signature bytes."""
 
     key_version: int
