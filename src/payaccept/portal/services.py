@@ -8,6 +8,7 @@ from msgspec import Struct
 from payaccept.domain.merchant import Environment
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.people import People
@@ -57,5 +58,6 @@ class Services(Struct, frozen=True, kw_only=True):
     key_proofs: KeyProofs
     requests: Requests
     doctor: Doctor
+    events: Events
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
