@@ -17,6 +17,7 @@ from payaccept.line_log import LineLog
 from payaccept.operations import provider_keys
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
@@ -75,7 +76,7 @@ class PortalProcess:
         self._joined = Joined(settings, "portal", hasher)
         self._till = Till(settings, self._joined.merchants)
         self._wakeup = WakeupSender(url, process="portal")
-        self._event_store = PostgresEvents(url, process="portal")
+        self._event_store = PostgresEvents(url, process="portal", connections=4)
 
     def services(self) -> Services:
         """Return what the pages work with."""
@@ -106,6 +107,7 @@ class PortalProcess:
                 wake_worker=self._wakeup.send,
                 clock=self._clock,
             ),
+            event_lists=EventLists(self._event_store, self._joined.merchant_store),
             payment_lists=PaymentLists(
                 PostgresPaymentLists(self._joined.lines), self._till.store, self._event_store
             ),

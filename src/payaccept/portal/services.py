@@ -8,6 +8,7 @@ from msgspec import Struct
 from payaccept.domain.merchant import Environment
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
@@ -60,6 +61,7 @@ class Services(Struct, frozen=True, kw_only=True):
     requests: Requests
     doctor: Doctor
     events: Events
+    event_lists: EventLists
     payment_lists: PaymentLists
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
