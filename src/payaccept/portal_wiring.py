@@ -22,6 +22,7 @@ from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payment_lists import PaymentLists
+from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.payments import Payments
 from payaccept.operations.provider_keys import PublishedKey
 from payaccept.operations.requests import Requests
@@ -81,6 +82,14 @@ class PortalProcess:
     def services(self) -> Services:
         """Return what the pages work with."""
         settings = self._settings
+        doctor = Doctor(self._joined.merchant_store, settings.environment, settings.urls)
+        events = Events(
+            self._event_store,
+            self._joined.merchant_store,
+            settings.environment,
+            wake_worker=self._wakeup.send,
+            clock=self._clock,
+        )
         return Services(
             site=Site(
                 environment=settings.environment,
@@ -99,18 +108,13 @@ class PortalProcess:
             visitors=Visitors(),
             key_proofs=KeyProofs(self._joined.merchant_store),
             requests=Requests(PostgresRequests(self._joined.lines)),
-            doctor=Doctor(self._joined.merchant_store, settings.environment, settings.urls),
-            events=Events(
-                self._event_store,
-                self._joined.merchant_store,
-                settings.environment,
-                wake_worker=self._wakeup.send,
-                clock=self._clock,
-            ),
+            doctor=doctor,
+            events=events,
             event_lists=EventLists(self._event_store, self._joined.merchant_store),
             payment_lists=PaymentLists(
                 PostgresPaymentLists(self._joined.lines), self._till.store, self._event_store
             ),
+            payment_stories=PaymentStories(self._till.store, events, doctor, settings.environment),
             list_published_keys=self._list_published_keys,
             ping=self._ping,
         )
