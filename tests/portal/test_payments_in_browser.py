@@ -1,4 +1,4 @@
-"""Payments in Chromium, with the real API and worker: the first one appears, its story is opened, curl sends it again."""
+"""Payments in Chromium, with the real API and worker: the first one appears, its story is opened, curl sends it."""
 
 import asyncio
 import json
