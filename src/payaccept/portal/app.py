@@ -23,6 +23,7 @@ from payaccept.portal import (
     home,
     keys,
     links,
+    payments,
     people,
     rendering,
     requests,
@@ -31,6 +32,8 @@ from payaccept.portal import (
     sign_up,
     statics,
     wallet,
+    webhook_events,
+    webhooks,
 )
 from payaccept.portal.assets import Assets
 from payaccept.portal.edge import Edge, Network, RequestLog
@@ -44,7 +47,10 @@ PAGES: Final[tuple[ModuleType, ...]] = (
     links,
     account,
     second_factor,
+    payments,
     keys,
+    webhooks,
+    webhook_events,
     requests,
     doctor,
     people,
