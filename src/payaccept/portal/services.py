@@ -15,6 +15,7 @@ from payaccept.operations.merchants import Merchants
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.replays import Replays
 from payaccept.operations.requests import Requests
 from payaccept.operations.sign_in import SignIn
 from payaccept.operations.simulated_customer import SimulatedCustomer
@@ -61,5 +62,6 @@ class Services(Struct, frozen=True, kw_only=True):
     doctor: Doctor
     events: Events
     event_lists: EventLists
+    replays: Replays
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
