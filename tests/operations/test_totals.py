@@ -122,8 +122,8 @@ async def test_both_paths_number_at_once_some_are_taken_back_and_every_payment_c
                 await number_events(connection, some)
 
     async def sweep(numbering: PostgresNumbering) -> None:
-        while await numbering.number_waiting(NOW):
-            await asyncio.sleep(0)
+        for _ in range(12):
+            await numbering.number_waiting(NOW)
 
     await asyncio.gather(*(send(lines[seed % 2], seed) for seed in range(4)))
     counted(url)
@@ -141,12 +141,15 @@ async def test_a_process_that_dies_before_its_commit_has_counted_nothing(url):
     run_sql(url, VARY)
     events = unnumbered(url)
     line = SharedLine(url, "test-dies")
-    with pytest.raises(OutcomeUnknown):
+
+    async def number_and_die() -> None:
         async with line.connection() as connection, connection.transaction():
             assert len(await number_events(connection, events[:20])) == 20
-            process = connection.info.backend_pid
-            run_sql(url, f"SELECT pg_terminate_backend({process}, 5000)")
+            run_sql(url, f"SELECT pg_terminate_backend({connection.info.backend_pid}, 5000)")
             await connection.execute("SELECT 1")
+
+    with pytest.raises(OutcomeUnknown):
+        await number_and_die()
     await line.close()
     assert counted(url) == []
     await number_all(url)

@@ -39,6 +39,21 @@ class DayTotal(Struct, frozen=True):
     amount_minor: int
 
 
+class CapturedPayment(Struct, frozen=True, kw_only=True):
+    """A payment that was captured. `request_body` is None where no settlement currency can be in it."""
+
+    event_id: str
+    payment_id: str
+    payment_request_id: str
+    operation: str
+    external_store_id: str | None
+    currency: str
+    amount_minor: int
+    created_at: datetime
+    final_at: datetime
+    request_body: bytes | None
+
+
 class DaySpan(Struct, frozen=True):
     """Days from the first to the last, both included."""
 
