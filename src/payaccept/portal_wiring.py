@@ -6,6 +6,8 @@ from litestar.types import ASGIApp
 from payaccept import __version__
 from payaccept.adapters.postgres import migrations
 from payaccept.adapters.postgres.connections import SharedLine
+from payaccept.adapters.postgres.events import PostgresEvents
+from payaccept.adapters.postgres.payment_lists import PostgresPaymentLists
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.requests import PostgresRequests
 from payaccept.adapters.postgres.wakeups import WakeupSender
@@ -15,8 +17,10 @@ from payaccept.line_log import LineLog
 from payaccept.operations import provider_keys
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
+from payaccept.operations.payment_lists import PaymentLists
 from payaccept.operations.payments import Payments
 from payaccept.operations.provider_keys import PublishedKey
 from payaccept.operations.requests import Requests
@@ -34,22 +38,22 @@ class Till:
     def __init__(self, settings: Settings, merchants: Merchants) -> None:
         url = settings.database_url
         self._merchants = merchants
-        self._store = PostgresPayments(url, create_lines=0, process="portal")
+        self.store = PostgresPayments(url, create_lines=0, process="portal")
         self._wakeup = WakeupSender(url, process="portal")
         self._wallet = simulated_wallet_of(settings, "portal")
-        self.checkout = Checkout(self._store, merchants.get, shows_retail=self._wallet is not None)
+        self.checkout = Checkout(self.store, merchants.get, shows_retail=self._wallet is not None)
         self.simulated_customer = None
         if self._wallet is not None:
-            payments = Payments(self._store, self._wallet, rules_of(settings), wake_worker=self._wakeup.send)
+            payments = Payments(self.store, self._wallet, rules_of(settings), wake_worker=self._wakeup.send)
             self.simulated_customer = SimulatedCustomer(payments, self._wallet, self._webhook_url_of)
 
     def start(self) -> None:
         """Start in the running loop."""
-        self._store.start()
+        self.store.start()
 
     async def close(self) -> None:
         """Close everything."""
-        for part in (self._store, self._wakeup, self._wallet):
+        for part in (self.store, self._wakeup, self._wallet):
             if part is not None:
                 await part.close()
 
@@ -70,6 +74,8 @@ class PortalProcess:
         self._line = SharedLine(url, "portal-ready")
         self._joined = Joined(settings, "portal", hasher)
         self._till = Till(settings, self._joined.merchants)
+        self._wakeup = WakeupSender(url, process="portal")
+        self._event_store = PostgresEvents(url, process="portal")
 
     def services(self) -> Services:
         """Return what the pages work with."""
@@ -93,6 +99,16 @@ class PortalProcess:
             key_proofs=KeyProofs(self._joined.merchant_store),
             requests=Requests(PostgresRequests(self._joined.lines)),
             doctor=Doctor(self._joined.merchant_store, settings.environment, settings.urls),
+            events=Events(
+                self._event_store,
+                self._joined.merchant_store,
+                settings.environment,
+                wake_worker=self._wakeup.send,
+                clock=self._clock,
+            ),
+            payment_lists=PaymentLists(
+                PostgresPaymentLists(self._joined.lines), self._till.store, self._event_store
+            ),
             list_published_keys=self._list_published_keys,
             ping=self._ping,
         )
@@ -108,7 +124,7 @@ class PortalProcess:
 
     async def close(self) -> None:
         """Close everything."""
-        for part in (self._till, self._joined, self._line, self._log):
+        for part in (self._till, self._wakeup, self._event_store, self._joined, self._line, self._log):
             await part.close()
 
     async def _list_published_keys(self) -> list[PublishedKey]:

@@ -8,8 +8,10 @@ from msgspec import Struct
 from payaccept.domain.merchant import Environment
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
+from payaccept.operations.payment_lists import PaymentLists
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
@@ -57,5 +59,7 @@ class Services(Struct, frozen=True, kw_only=True):
     key_proofs: KeyProofs
     requests: Requests
     doctor: Doctor
+    events: Events
+    payment_lists: PaymentLists
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
