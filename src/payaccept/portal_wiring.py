@@ -9,6 +9,7 @@ from payaccept.adapters.postgres.connections import SharedLine
 from payaccept.adapters.postgres.events import PostgresEvents
 from payaccept.adapters.postgres.payment_lists import PostgresPaymentLists
 from payaccept.adapters.postgres.payments import PostgresPayments
+from payaccept.adapters.postgres.reports import PostgresReports
 from payaccept.adapters.postgres.requests import PostgresRequests
 from payaccept.adapters.postgres.wakeups import WakeupSender
 from payaccept.config import Settings, from_environ
@@ -23,6 +24,7 @@ from payaccept.operations.merchants import Merchants
 from payaccept.operations.payment_lists import PaymentLists
 from payaccept.operations.payments import Payments
 from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.reports import Reports
 from payaccept.operations.requests import Requests
 from payaccept.operations.simulated_customer import SimulatedCustomer
 from payaccept.people_wiring import Joined
@@ -76,6 +78,7 @@ class PortalProcess:
         self._till = Till(settings, self._joined.merchants)
         self._wakeup = WakeupSender(url, process="portal")
         self._event_store = PostgresEvents(url, process="portal")
+        self._report_store = PostgresReports(url, process="portal")
 
     def services(self) -> Services:
         """Return what the pages work with."""
@@ -109,6 +112,7 @@ class PortalProcess:
             payment_lists=PaymentLists(
                 PostgresPaymentLists(self._joined.lines), self._till.store, self._event_store
             ),
+            reports=Reports(self._report_store),
             list_published_keys=self._list_published_keys,
             ping=self._ping,
         )
@@ -124,7 +128,15 @@ class PortalProcess:
 
     async def close(self) -> None:
         """Close everything."""
-        for part in (self._till, self._wakeup, self._event_store, self._joined, self._line, self._log):
+        for part in (
+            self._till,
+            self._wakeup,
+            self._event_store,
+            self._report_store,
+            self._joined,
+            self._line,
+            self._log,
+        ):
             await part.close()
 
     async def _list_published_keys(self) -> list[PublishedKey]:

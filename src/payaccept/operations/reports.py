@@ -84,32 +84,32 @@ class _Strategy(Struct):
 _read_strategy: Final = msgspec.json.Decoder(_Strategy).decode
 
 
+async def export(lists: PaymentLists, client_id: str, search: PaymentSearch) -> AsyncIterator[bytes]:
+    """Yield a merchant's payments that are looked for as CSV, the newest first, some hundred lines at a time.
+
+    Nothing is held in the database between two pieces, however slowly they are taken. Raises: OutcomeOpen.
+    """
+    lines = write_lines([PAYMENT_COLUMNS])
+    before: str | None = None
+    while True:
+        page = await lists.search(client_id, search, before, limit=ROWS_AT_A_TIME)
+        lines += write_lines(map(_payment_row, page.payments))
+        if lines:
+            yield lines
+        if page.older is None:
+            return
+        before, lines = page.older, b""
+
+
 class Reports:
     """The verbs of reporting."""
 
-    def __init__(self, store: ReportStore, lists: PaymentLists) -> None:
+    def __init__(self, store: ReportStore) -> None:
         self._store = store
-        self._lists = lists
 
     async def report(self, client_id: str, span: DaySpan) -> list[CurrencyReport]:
         """Return what a span of days came to, by currency, the one with the most payments first."""
         return report(await self._store.list_day_totals(client_id, span.first, span.last), span)
-
-    async def export(self, client_id: str, search: PaymentSearch) -> AsyncIterator[bytes]:
-        """Yield the payments that are looked for as CSV, the newest first, some hundred lines at a time.
-
-        Nothing is held in the database between two pieces, however slowly they are taken. Raises: OutcomeOpen.
-        """
-        lines = write_lines([PAYMENT_COLUMNS])
-        before: str | None = None
-        while True:
-            page = await self._lists.search(client_id, search, before, limit=ROWS_AT_A_TIME)
-            lines += write_lines(map(_payment_row, page.payments))
-            if lines:
-                yield lines
-            if page.older is None:
-                return
-            before, lines = page.older, b""
 
     async def reconcile(
         self, merchant: Merchant, day: date, now: datetime, *, so_far: bool = False

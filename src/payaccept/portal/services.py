@@ -15,6 +15,7 @@ from payaccept.operations.payment_lists import PaymentLists
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.reports import Reports
 from payaccept.operations.requests import Requests
 from payaccept.operations.sign_in import SignIn
 from payaccept.operations.simulated_customer import SimulatedCustomer
@@ -61,5 +62,6 @@ class Services(Struct, frozen=True, kw_only=True):
     doctor: Doctor
     events: Events
     payment_lists: PaymentLists
+    reports: Reports
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]

@@ -34,7 +34,17 @@ class PostgresReports:
         values = {"client_id": client_id, "first": first, "last": last}
         async with self._pages.connection() as connection:
             cursor = await connection.execute(_SQL["select_day_totals"], values)
-            return [DayTotal(*row, int(amount_minor)) for *row, amount_minor in await cursor.fetchall()]
+            return [
+                DayTotal(
+                    day=day,
+                    currency=currency,
+                    operation=operation,
+                    outcome=outcome,
+                    payments=payments,
+                    amount_minor=int(amount_minor),
+                )
+                for day, currency, operation, outcome, payments, amount_minor in await cursor.fetchall()
+            ]
 
     async def list_captured(
         self, client_id: str, buckets: Sequence[int], after: str, end: str, limit: int
