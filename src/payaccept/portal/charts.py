@@ -17,7 +17,7 @@ BAR: Final = 8
 HEAD: Final = 28
 PLOT: Final = 80
 GAP: Final = 12
-_NICE: Final = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
+_NICE_TENTHS: Final = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100)
 _FLOORS: Final = (0.9, 0.8, 0.5, 0.0)
 
 WriteAmount = Callable[[int], str]
@@ -75,7 +75,7 @@ def chart_of(periods: Sequence[Period], write_amount: WriteAmount) -> Chart:
 def nice_top(greatest: int) -> int:
     """Return the least round number that is not less, and not 0."""
     size = 10 ** (len(str(max(greatest, 1))) - 1)
-    tops = (round(step * size) for step in _NICE if round(step * size) == step * size)
+    tops = (step * size // 10 for step in _NICE_TENTHS if step * size % 10 == 0)
     return next(top for top in tops if top >= greatest)
 
 
@@ -127,17 +127,21 @@ def _success_rate(periods: Sequence[Period], place: int) -> Panel:
     rates = [period.success_rate for period in periods]
     least = min((rate for rate in rates if rate is not None), default=0.0)
     floor = next(floor for floor in _FLOORS if least >= floor)
-    drawn: list[str] = []
-    was_there = False
+    ground = _ground(place)
+    line: list[str] = []
+    points: list[str] = []
     for column, rate in enumerate(rates):
-        if rate is not None:
-            x = column * COLUMN + BAR // 2
-            y = _ground(place) - (rate - floor) / (1 - floor) * PLOT
-            drawn.append(f"L{x} {y:.4g}" if was_there else f"M{x} {y:.4g}h0")
-        was_there = rate is not None
-    return _panel(
-        "Success rate", f"{floor:.0%} to 100 %".replace("%", " %", 1), place, (("rate", "".join(drawn)),)
-    )
+        if rate is None:
+            continue
+        at = f"{column * COLUMN + BAR // 2} {ground - (rate - floor) / (1 - floor) * PLOT:.4g}"
+        follows = column > 0 and rates[column - 1] is not None
+        goes_on = column + 1 < len(rates) and rates[column + 1] is not None
+        if follows or goes_on:
+            line.append(f"{'L' if follows else 'M'}{at}")
+        else:
+            points.append(f"M{at}h0")
+    scale = f"{round(100 * floor)} to 100 %"
+    return _panel("Success rate", scale, place, (("rate", "".join(line)), ("rate point", "".join(points))))
 
 
 def _panel(
