@@ -144,6 +144,7 @@ PICTURES: dict[str, Steps] = {
     "docs-signing": at("/docs/signing"),
     "docs-operation": at("/docs/api/createQROrder"),
     "home": own("{home}"),
+    "reports": own("{home}/reports"),
     "keys": own("{home}/keys"),
     "key-new": own("{home}/keys/new"),
     "key": own("{home}/keys/1"),
