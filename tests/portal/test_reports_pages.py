@@ -3,7 +3,6 @@
 import csv
 import io
 from datetime import timedelta
-from html import unescape
 
 import psycopg
 import pytest
@@ -66,8 +65,8 @@ async def test_each_currency_has_its_own_charts(portal):
     seen = await visitor.get(f"{owner.home}/reports?days=7")
     assert "€62.50" in seen.text
     [other] = [link for link in seen.links if "currency=JPY" in link]
-    seen = await visitor.get(unescape(other))
-    assert "Captured ¥3,000" in seen.text
+    seen = await visitor.get(other)
+    assert "Captured ¥3,000" in seen.text, seen.text
     assert "KWD" not in seen.text
     assert "€62.50" in (await visitor.get(f"{owner.home}/reports?currency=NONSENSE")).text
 
@@ -139,7 +138,8 @@ async def test_a_search_that_is_wrong_goes_back_to_the_list_as_it_was_typed(port
     visitor = await owner.browser()
     seen = await visitor.get(f"{owner.home}/reports/payments?amount=12&state=PAID", follow=False)
     assert seen.status == 303
-    assert seen.response.headers["location"] == f"{owner.home}/payments?amount=12&state=PAID"
+    path, _, query = seen.response.headers["location"].partition("?")
+    assert (path, set(query.split("&"))) == (f"{owner.home}/payments", {"amount=12", "state=PAID"})
 
 
 async def test_a_day_comes_as_a_file_that_says_whether_it_is_complete(portal):

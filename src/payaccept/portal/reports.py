@@ -38,7 +38,7 @@ USUAL_SPAN: Final = 30
 FILES_SHOWN: Final = 7
 REASONS_SHOWN: Final = 6
 OPERATIONS: Final = {"createQROrder": "QR orders", "retailPay": "At the till", "linkPayCreate": "By link"}
-_CSV: Final = "text/csv; charset=utf-8"
+_CSV: Final = "text/csv"
 _DAY: Final = "A day is written like 2026-01-31."
 
 
@@ -74,7 +74,9 @@ async def payments_file(
     """Send the payments of a search as CSV."""
     search, errors = payment_search.read(request.query_params)
     if errors:  # the list says what is wrong
-        return go(request, f"/m/{membership.client_id}/payments?{urlencode(request.query_params.dict())}")
+        return go(
+            request, f"/m/{membership.client_id}/payments?{urlencode(request.query_params.multi_items())}"
+        )
     now = services.clock()
     first = "" if search.created_from is None else f"-from-{day_of(search.created_from)}"
     last = day_of(now)
