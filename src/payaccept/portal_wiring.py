@@ -18,10 +18,12 @@ from payaccept.line_log import LineLog
 from payaccept.operations import provider_keys
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payment_lists import PaymentLists
+from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.payments import Payments
 from payaccept.operations.provider_keys import PublishedKey
 from payaccept.operations.reports import Reports
@@ -77,12 +79,20 @@ class PortalProcess:
         self._joined = Joined(settings, "portal", hasher)
         self._till = Till(settings, self._joined.merchants)
         self._wakeup = WakeupSender(url, process="portal")
-        self._event_store = PostgresEvents(url, process="portal")
+        self._event_store = PostgresEvents(url, process="portal", connections=4)
         self._report_store = PostgresReports(url, process="portal")
 
     def services(self) -> Services:
         """Return what the pages work with."""
         settings = self._settings
+        doctor = Doctor(self._joined.merchant_store, settings.environment, settings.urls)
+        events = Events(
+            self._event_store,
+            self._joined.merchant_store,
+            settings.environment,
+            wake_worker=self._wakeup.send,
+            clock=self._clock,
+        )
         return Services(
             site=Site(
                 environment=settings.environment,
@@ -101,17 +111,13 @@ class PortalProcess:
             visitors=Visitors(),
             key_proofs=KeyProofs(self._joined.merchant_store),
             requests=Requests(PostgresRequests(self._joined.lines)),
-            doctor=Doctor(self._joined.merchant_store, settings.environment, settings.urls),
-            events=Events(
-                self._event_store,
-                self._joined.merchant_store,
-                settings.environment,
-                wake_worker=self._wakeup.send,
-                clock=self._clock,
-            ),
+            doctor=doctor,
+            events=events,
+            event_lists=EventLists(self._event_store, self._joined.merchant_store),
             payment_lists=PaymentLists(
                 PostgresPaymentLists(self._joined.lines), self._till.store, self._event_store
             ),
+            payment_stories=PaymentStories(self._till.store, events, doctor, settings.environment),
             reports=Reports(self._report_store),
             list_published_keys=self._list_published_keys,
             ping=self._ping,

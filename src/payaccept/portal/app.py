@@ -23,6 +23,7 @@ from payaccept.portal import (
     home,
     keys,
     links,
+    payments,
     people,
     rendering,
     reports,
@@ -32,6 +33,8 @@ from payaccept.portal import (
     sign_up,
     statics,
     wallet,
+    webhook_events,
+    webhooks,
 )
 from payaccept.portal.assets import Assets
 from payaccept.portal.edge import Edge, Network, RequestLog
@@ -45,8 +48,11 @@ PAGES: Final[tuple[ModuleType, ...]] = (
     links,
     account,
     second_factor,
+    payments,
     reports,
     keys,
+    webhooks,
+    webhook_events,
     requests,
     doctor,
     people,

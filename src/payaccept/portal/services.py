@@ -8,10 +8,12 @@ from msgspec import Struct
 from payaccept.domain.merchant import Environment
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payment_lists import PaymentLists
+from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
@@ -61,7 +63,9 @@ class Services(Struct, frozen=True, kw_only=True):
     requests: Requests
     doctor: Doctor
     events: Events
+    event_lists: EventLists
     payment_lists: PaymentLists
+    payment_stories: PaymentStories
     reports: Reports
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
