@@ -75,7 +75,8 @@ async def payments_file(
     search, errors = payment_search.read(request.query_params)
     if errors:  # the list says what is wrong
         return go(
-            request, f"/m/{membership.client_id}/payments?{urlencode(request.query_params.multi_items())}"
+            request,
+            f"/m/{membership.client_id}/payments?{urlencode(list(request.query_params.multi_items()))}",
         )
     now = services.clock()
     first = "" if search.created_from is None else f"-from-{day_of(search.created_from)}"
