@@ -106,12 +106,27 @@ async def _make_merchant(merchants: Merchants) -> Merchant:
 @contextmanager
 def api(service: Service, port: int, **settings: object) -> Iterator[int]:
     """Run the API with one worker; yields the worker's process number."""
-    arguments = ["api", "--port", str(port), "--workers", "1"]
-    with _process(service, arguments, settings, "api.log") as process:
+    with _server(service, "api", port, settings) as pid:
+        yield pid
+
+
+@contextmanager
+def portal(service: Service, port: int, **settings: object) -> Iterator[int]:
+    """Run the portal with one process that serves; yields the number of that."""
+    url = f"http://127.0.0.1:{port}"
+    with _server(service, "portal", port, {"web_base_url": url} | settings) as pid:
+        yield pid
+
+
+@contextmanager
+def _server(service: Service, command: str, port: int, settings: dict[str, object]) -> Iterator[int]:
+    arguments = [command, "--port", str(port), "--workers", "1"]
+    log = f"{command}.log"
+    with _process(service, arguments, settings, log) as process:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not _answers(f"http://127.0.0.1:{port}/readyz"):
             if time.monotonic() > deadline or process.poll() is not None:
-                raise RuntimeError((service.directory / "api.log").read_text()[-2000:])
+                raise RuntimeError((service.directory / log).read_text()[-2000:])
             time.sleep(0.05)
         yield usage.children(process.pid)[-1]
 

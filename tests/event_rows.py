@@ -18,6 +18,8 @@ def insert_events(
     state: str | None = "ACKNOWLEDGED",
     notify_url: str | None = None,
     url: str = "https://shop.example/hook",
+    currency: str = "EUR",
+    failure_code: str | None = None,
 ) -> list[str]:
     """Make a final payment with its event and payload at each time; `state` None leaves the delivery out.
 
@@ -26,6 +28,9 @@ def insert_events(
     if bucket is None:
         found = fetch_all(database_url, "SELECT base_bucket FROM merchants WHERE client_id = %s", client_id)
         bucket = found[0][0] if found else 7
+    outcome, event_type = (
+        ("SUCCESS", "payment.succeeded") if failure_code is None else ("FAIL", "payment.failed")
+    )
     made = [
         (identifiers.new(identifiers.PAYMENT, bucket, int(at.timestamp() * 1000)),
          identifiers.new(identifiers.EVENT, bucket, int(at.timestamp() * 1000)), at)
@@ -34,14 +39,17 @@ def insert_events(
     with psycopg.connect(database_url) as connection, connection.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO payments (bucket, payment_id, client_id, payment_request_id, operation, state, currency,"
-            " amount_minor, notify_url, request_body, event_id, created_at, expires_at, final_at)"
-            " VALUES (%s, %s, %s, %s, 'retailPay', 'SUCCESS', 'EUR', 1999, %s, '', %s, %s, %s, %s)",
-            [(bucket, p, client_id, p, notify_url, e, at, at, at) for p, e, at in made],
+            " amount_minor, notify_url, request_body, failure_code, event_id, created_at, expires_at, final_at)"
+            " VALUES (%s, %s, %s, %s, 'retailPay', %s, %s, 1999, %s, '', %s, %s, %s, %s, %s)",
+            [
+                (bucket, p, client_id, p, outcome, currency, notify_url, failure_code, e, at, at, at)
+                for p, e, at in made
+            ],
         )
         cursor.executemany(
             "INSERT INTO events (bucket, event_id, client_id, payment_id, event_type, created_at)"
-            " VALUES (%s, %s, %s, %s, 'payment.succeeded', %s)",
-            [(bucket, e, client_id, p, at) for p, e, at in made],
+            " VALUES (%s, %s, %s, %s, %s, %s)",
+            [(bucket, e, client_id, p, event_type, at) for p, e, at in made],
         )
         cursor.executemany(
             "INSERT INTO payloads (bucket, event_id, body) VALUES (%s, %s, %s)",

@@ -168,6 +168,7 @@ PICTURES: dict[str, Steps] = {
     "webhook": webhook_test,
     "webhooks": own("{home}/webhooks"),
     "replay": own("{home}/webhooks/replay"),
+    "reports": own("{home}/reports"),
     "keys": own("{home}/keys"),
     "key-new": own("{home}/keys/new"),
     "key": own("{home}/keys/1"),

@@ -10,6 +10,7 @@ from payaccept.adapters.postgres.events import PostgresEvents
 from payaccept.adapters.postgres.payment_lists import PostgresPaymentLists
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.replays import PostgresReplays
+from payaccept.adapters.postgres.reports import PostgresReports
 from payaccept.adapters.postgres.requests import PostgresRequests
 from payaccept.adapters.postgres.wakeups import WakeupSender
 from payaccept.config import Settings, from_environ
@@ -27,6 +28,7 @@ from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.payments import Payments
 from payaccept.operations.provider_keys import PublishedKey
 from payaccept.operations.replays import Replays
+from payaccept.operations.reports import Reports
 from payaccept.operations.requests import Requests
 from payaccept.operations.simulated_customer import SimulatedCustomer
 from payaccept.people_wiring import Joined
@@ -87,6 +89,7 @@ class PortalProcess:
             wake_worker=self._wakeup.send,
             clock=clock,
         )
+        self._report_store = PostgresReports(url, process="portal")
 
     def services(self) -> Services:
         """Return what the pages work with."""
@@ -118,6 +121,7 @@ class PortalProcess:
             ),
             payment_stories=PaymentStories(self._till.store, self._events, doctor, settings.environment),
             replays=Replays(PostgresReplays(self._joined.lines), self._events, clock=self._clock),
+            reports=Reports(self._report_store),
             list_published_keys=self._list_published_keys,
             ping=self._ping,
         )
@@ -133,7 +137,15 @@ class PortalProcess:
 
     async def close(self) -> None:
         """Close everything."""
-        for part in (self._till, self._wakeup, self._event_store, self._joined, self._line, self._log):
+        for part in (
+            self._till,
+            self._wakeup,
+            self._event_store,
+            self._report_store,
+            self._joined,
+            self._line,
+            self._log,
+        ):
             await part.close()
 
     async def _list_published_keys(self) -> list[PublishedKey]:

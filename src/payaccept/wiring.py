@@ -29,6 +29,7 @@ from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.people import PostgresPeople
 from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
 from payaccept.adapters.postgres.replays import PostgresReplays
+from payaccept.adapters.postgres.reports import PostgresReports
 from payaccept.adapters.postgres.traffic import PostgresTraffic
 from payaccept.adapters.postgres.wakeups import WakeupListener, WakeupSender
 from payaccept.adapters.vault import Vault, read_master_key
@@ -56,6 +57,7 @@ from payaccept.operations.progress import Progress
 from payaccept.operations.provider_keys import CurrentSigner, PublishedKey, Signer
 from payaccept.operations.recorder import Recorder
 from payaccept.operations.replays import ReplayRunner
+from payaccept.operations.reports import Reports
 from payaccept.operations.sending import Sending
 from payaccept.wire import signing
 from payaccept.worker import Worker
@@ -415,6 +417,8 @@ class Administration:
         self.events = Events(
             self._events, self.store, settings.environment, wake_worker=self._wakeup.send, clock=now_utc
         )
+        self._reports = PostgresReports(url, process="admin")
+        self.reports = Reports(self._reports)
 
     def vault(self) -> Vault:
         """Open the vault. Raises: SettingInvalid, VaultError."""
@@ -439,7 +443,15 @@ class Administration:
 
     async def __aexit__(self, *_: object) -> None:
         """Close all connections."""
-        for part in (self._wakeup, self._events, self._payments, self.wallet, self.store, self._line):
+        for part in (
+            self._wakeup,
+            self._events,
+            self._reports,
+            self._payments,
+            self.wallet,
+            self.store,
+            self._line,
+        ):
             await part.close()
 
 

@@ -55,6 +55,15 @@ EVENT = {
 TEST_EVENT = EVENT | {"event_id": "'evt_2'", "event_type": "'webhook.test'", "payment_id": "NULL"}
 PAYLOAD = {"bucket": "7", "event_id": "'evt_1'", "body": "'{}'"}
 COUNTER = {"client_id": "'sandbox_1'", "last_sequence": "1"}
+DAY_TOTAL = {
+    "client_id": "'sandbox_1'",
+    "day": "date '2026-03-01'",
+    "currency": "'EUR'",
+    "operation": "'retailPay'",
+    "outcome": "'SUCCESS'",
+    "payments": "2",
+    "amount_minor": "99999999999999999999",
+}
 DELIVERY = {
     "bucket": "7",
     "event_id": "'evt_1'",
@@ -175,6 +184,7 @@ TABLES = {
     "deliveries": DELIVERY,
     "payloads": PAYLOAD,
     "event_counters": COUNTER,
+    "day_totals": DAY_TOTAL,
     "attempts": ATTEMPT,
     "failing_lanes": FAILING_LANE,
     "merchants": MERCHANT,
@@ -238,6 +248,8 @@ REFUSED = [
     ("events_payment_id_check", "events", {"event_type": "'webhook.test'"}),
     ("events_sequence_check", "events", {"sequence": "0"}),
     ("event_counters_last_sequence_check", "event_counters", {"last_sequence": "-1"}),
+    ("day_totals_payments_check", "day_totals", {"payments": "0"}),
+    ("day_totals_amount_minor_check", "day_totals", {"amount_minor": "1"}),
     ("events_payment_id_fkey", "events", {"payment_id": "'pay_2'"}),
     ("events_payment_id_fkey", "events", {"bucket": "8"}),
     ("deliveries_event_id_fkey", "deliveries", {"event_id": "'evt_2'"}),

@@ -37,6 +37,7 @@ _SERVICE_COMMANDS: Final = {
     "merchant": _Entry("payaccept.cli.merchants:app", "Create and configure merchants."),
     "key": _Entry("payaccept.cli.keys:app", "Register and retire merchants' public keys."),
     "event": _Entry("payaccept.cli.events:app", "See what was notified, and have it sent again."),
+    "report": _Entry("payaccept.cli.reports:app", "Write files for a merchant's bookkeeping."),
     "provider-key": _Entry(
         "payaccept.cli.provider_keys:app", "List, rotate and withdraw the keys that sign webhooks."
     ),

@@ -82,6 +82,10 @@ class EventNotFound(AdministrationRefused):
     """There is no such event, or it is another merchant's."""
 
 
+class DayIncomplete(AdministrationRefused):
+    """Payments may still be added to that day."""
+
+
 class SendingRefused(AdministrationRefused):
     """The event cannot be sent; the message says what is missing."""
 

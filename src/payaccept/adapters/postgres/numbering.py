@@ -2,7 +2,8 @@
 
 A payment's own transaction never touches the merchant's counter, so payments of one merchant never queue
 behind each other. Who numbers takes the counter; number and counter are written in one transaction, so one
-that is taken back leaves no gap.
+that is taken back leaves no gap. The same transaction adds the payments to the totals of their days: an event
+is numbered once, so its payment is counted once.
 """
 
 import asyncio
@@ -119,14 +120,14 @@ async def _number(
             fresh.append((bucket, event_id, taken[client_id]))
     if fresh:
         changed = [client_id for client_id, number in taken.items() if number != last[client_id]]
+        numbered = {
+            **by_bucket([bucket for bucket, _, _ in fresh]),
+            "event_id": Texts([event_id for _, event_id, _ in fresh]),
+        }
         async with connection.pipeline():
             await connection.execute(
                 _SQL["update_event_sequences"],
-                {
-                    **by_bucket([bucket for bucket, _, _ in fresh]),
-                    "event_id": Texts([event_id for _, event_id, _ in fresh]),
-                    "sequence": Bigints([number for _, _, number in fresh]),
-                },
+                {**numbered, "sequence": Bigints([number for _, _, number in fresh])},
             )
             await connection.execute(
                 _SQL["update_counters"],
@@ -135,4 +136,5 @@ async def _number(
                     "last_sequence": Bigints([taken[client_id] for client_id in changed]),
                 },
             )
+            await connection.execute(_SQL["add_day_totals"], numbered)
     return given
