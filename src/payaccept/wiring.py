@@ -16,8 +16,10 @@ from payaccept.adapters.postgres.backlog import PostgresBacklog
 from payaccept.adapters.postgres.connections import SharedLine
 from payaccept.adapters.postgres.deliveries import PostgresDeliveries
 from payaccept.adapters.postgres.directory import PostgresDirectory
+from payaccept.adapters.postgres.drills import PostgresDrills
 from payaccept.adapters.postgres.events import PostgresEvents
 from payaccept.adapters.postgres.group_commit import lane_per_bucket, one_lane
+from payaccept.adapters.postgres.line_pool import LinePool
 from payaccept.adapters.postgres.membership import PostgresMembership
 from payaccept.adapters.postgres.merchants import PostgresMerchants
 from payaccept.adapters.postgres.numbering import PostgresNumbering
@@ -34,6 +36,7 @@ from payaccept.api.failure_limit import AddressFailureLimit
 from payaccept.api.gate import Gate
 from payaccept.api.kernel import Kernel
 from payaccept.config import SettingInvalid, Settings, from_environ
+from payaccept.domain.drill import UNKNOWN_KEY_VERSION
 from payaccept.domain.errors import StoreUnavailable
 from payaccept.domain.lanes import Limits
 from payaccept.domain.merchant import Environment
@@ -41,6 +44,8 @@ from payaccept.figures.processes import ApiFigures, WorkerFigures
 from payaccept.figures.slab import Slab
 from payaccept.operations import provider_keys
 from payaccept.operations.deliveries import Deliveries
+from payaccept.operations.drilling import Drilling
+from payaccept.operations.drills import Drills, MerchantSource
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
@@ -53,6 +58,8 @@ from payaccept.wire import signing
 from payaccept.worker import Worker
 
 SIGNING_THREADS: Final = 2
+DRILL_LINES: Final = 2
+USER_AGENT: Final = f"payaccept/{__version__}"
 PAUSES_A_STEP: Final = 5
 """How much shorter the first pause of an open circuit breaker is than the first step of the retries."""
 _log = logging.getLogger(__name__)
@@ -73,6 +80,13 @@ def simulated_wallet_of(settings: Settings, process: str) -> SimulatedWallet | N
     if settings.environment is not Environment.SANDBOX:
         return None
     return SimulatedWallet(settings.database_url, settle_delay_s=settings.settle_delay_s, process=process)
+
+
+def drills_of(settings: Settings, lines: LinePool, merchants: MerchantSource) -> Drills | None:
+    """Return the sandbox's webhook drills; None in production, where endpoints are sent nothing forged."""
+    if settings.environment is not Environment.SANDBOX:
+        return None
+    return Drills(PostgresDrills(lines), merchants, settings.environment)
 
 
 def rules_of(settings: Settings) -> Rules:
@@ -245,6 +259,7 @@ class WorkerProcess:
         from payaccept.adapters.outbound import Outbound  # noqa: PLC0415
 
         _require_simulated(settings)
+        self._settings = settings
         url = settings.database_url
         routing = lane_per_bucket if settings.bucket_lanes else one_lane
         self._vault = open_vault(settings)
@@ -278,7 +293,7 @@ class WorkerProcess:
                 schedule_s=settings.retry_schedule_s,
                 timeout_s=settings.webhook_timeout_s,
                 lease_s=settings.webhook_lease_s,
-                user_agent=f"payaccept/{__version__}",
+                user_agent=USER_AGENT,
                 clock=now_utc,
                 log=self._figures.attempts.write,
             ),
@@ -287,15 +302,32 @@ class WorkerProcess:
             _limits(settings),
             on_room=self._fill,
         )
+        self._drill_lines = LinePool(url, "worker-drills", size=DRILL_LINES)
+        self._stranger: Signer | None = None
         self._worker = Worker(
             Progress(self._payments, self._wallet, verbs, self.webhook_url_of),
             self._sending,
             self._numbering,
             self._partitions,
+            self._drilling() if settings.environment is Environment.SANDBOX else None,
             clock=now_utc,
         )
         self._listener = WakeupListener(url, self._wake)
         self._signer = CurrentSigner(self._merchants, self._vault, now_utc)
+
+    def _drilling(self) -> Drilling:
+        settings = self._settings
+        return Drilling(
+            PostgresDrills(self._drill_lines),
+            self._outbound.post,
+            self._sign,
+            self._current_signer,
+            self._unpublished_signer,
+            timeout_s=settings.webhook_timeout_s,
+            user_agent=USER_AGENT,
+            clock=now_utc,
+            lease_s=settings.webhook_lease_s,
+        )
 
     def _wake(self, lane: str | None = None) -> None:
         self._worker.wake(lane)
@@ -312,6 +344,13 @@ class WorkerProcess:
         signer = await self._signer()
         self._figures.key_version.set(signer.key_version)
         return signer
+
+    async def _unpublished_signer(self) -> Signer:
+        """Return a key that nobody has published: made when it is first wanted, and kept in memory alone."""
+        if self._stranger is None:
+            pair = await asyncio.get_running_loop().run_in_executor(self._threads, self._vault.new_key)
+            self._stranger = Signer(UNKNOWN_KEY_VERSION, self._vault.open(pair[1]))
+        return self._stranger
 
     def stop(self) -> None:
         """Take nothing new; `run` returns when what is under way is done."""
@@ -332,6 +371,7 @@ class WorkerProcess:
             await asyncio.gather(listening, return_exceptions=True)
             for part in (
                 self._membership,
+                self._drill_lines,
                 self._outbound,
                 self._deliveries,
                 self._numbering,
@@ -374,6 +414,8 @@ class Administration:
         self.payments = Payments(
             self._payments, self.wallet, rules_of(settings), wake_worker=self._wakeup.send
         )
+        self._drill_lines = LinePool(url, "admin-drills", size=1)
+        self.drills = drills_of(settings, self._drill_lines, self.store)
         self._events = PostgresEvents(url, process="admin")
         self.events = Events(
             self._events, self.store, settings.environment, wake_worker=self._wakeup.send, clock=now_utc
@@ -402,7 +444,8 @@ class Administration:
 
     async def __aexit__(self, *_: object) -> None:
         """Close all connections."""
-        for part in (self._wakeup, self._events, self._payments, self.wallet, self.store, self._line):
+        parts = (self._wakeup, self._drill_lines, self._events, self._payments, self.wallet, self.store)
+        for part in (*parts, self._line):
             await part.close()
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from payaccept.domain.errors import OutcomeOpen
+from payaccept.operations.drilling import Drilling
 from payaccept.operations.ports import Numbering, Partitions
 from payaccept.operations.progress import BATCH, Progress
 from payaccept.operations.sending import Sending
@@ -17,6 +18,7 @@ THIN_OUT_EVERY_S: Final = 0.25
 MEET_EVERY_S: Final = 0.5
 KEEP_LANES_EVERY_S: Final = 1.0
 NUMBER_EVERY_S: Final = 1.0
+DRILL_EVERY_S: Final = 0.5
 MAINTAIN_EVERY_S: Final = 3600.0
 
 _log = logging.getLogger(__name__)
@@ -26,7 +28,10 @@ Step = Callable[[], Awaitable[float]]
 
 
 class Worker:
-    """Loops that sleep until it is time for their next step; two of them are woken before that."""
+    """Loops that sleep until it is time for their next step; two of them are woken before that.
+
+    drilling: what does the sandbox's webhook drills; None in production
+    """
 
     def __init__(
         self,
@@ -34,6 +39,7 @@ class Worker:
         sending: Sending,
         numbering: Numbering,
         partitions: Partitions,
+        drilling: Drilling | None,
         *,
         clock: Callable[[], datetime],
     ) -> None:
@@ -41,6 +47,7 @@ class Worker:
         self._sending = sending
         self._numbering = numbering
         self._partitions = partitions
+        self._drilling = drilling
         self._clock = clock
         self._payments_due = asyncio.Event()
         self._deliveries_due = asyncio.Event()
@@ -73,9 +80,13 @@ class Worker:
             self._number: self._stopped,
             self._maintain: self._stopped,
         }
+        if self._drilling is not None:
+            steps[self._drill] = self._stopped
         async with asyncio.TaskGroup() as tasks:
             for step, due in steps.items():
                 tasks.create_task(self._repeat(step, due))
+        if self._drilling is not None:
+            await self._drilling.stop()
         await self._sending.stop()
 
     async def _repeat(self, step: Step, due: asyncio.Event) -> None:
@@ -118,6 +129,11 @@ class Worker:
     async def _number(self) -> float:
         await self._numbering.number_waiting(self._clock())
         return NUMBER_EVERY_S
+
+    async def _drill(self) -> float:
+        if self._drilling is not None:
+            await self._drilling.look()
+        return DRILL_EVERY_S
 
     async def _maintain(self) -> float:
         await self._partitions.maintain(self._clock())

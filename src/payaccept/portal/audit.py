@@ -22,6 +22,7 @@ TOLD: Final = {
     "key.activated": "Key proved and active",
     "key.retired": "Key deactivated",
     "key.discarded": "Key discarded",
+    "drill.started": "Webhook drill started",
     "member.invited": "Invited",
     "member.invitation revoked": "Invitation taken back",
     "member.added": "Joined",
