@@ -1,10 +1,11 @@
 """What a drill teaches: why each exercise is there, what a finding means, and how to mend it."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from payaccept.domain.drill import Exercise, Finding, Verdict, verdict_of
+from payaccept.domain.drill import Exercise, Finding, Judged, Verdict
 
 
 class Lesson(Struct, frozen=True):
@@ -65,6 +66,14 @@ LESSONS: Final[dict[Exercise, Lesson]] = {
         "Refuse it with 401; you may fetch our keys anew before you do.",
         "Who skips the check when the key is unknown, or takes it from elsewhere, believes everybody who has a key.",
     ),
+}
+
+LABELS: Final = {
+    Verdict.RIGHT: "Handled rightly",
+    Verdict.WAITING: "To come",
+    Verdict.OPEN: "Not proved",
+    Verdict.CARE: "Right, with a weakness",
+    Verdict.WRONG: "Handled wrongly",
 }
 
 VERIFYING: Final = """\
@@ -215,6 +224,11 @@ def advice_on(exercise: Exercise, finding: Finding) -> Advice:
     return advice
 
 
-def is_to_mend(finding: Finding) -> bool:
-    """Tell whether there is something for the merchant to do."""
-    return verdict_of(finding) in {Verdict.WRONG, Verdict.CARE, Verdict.OPEN}
+def sum_up(judged: Sequence[Judged]) -> tuple[str, Verdict]:
+    """Say in a few words how a drill that has ended went, and which verdict that is."""
+    for verdict in (Verdict.WRONG, Verdict.OPEN, Verdict.CARE):
+        count = sum(one.verdict is verdict for one in judged)
+        if count:
+            label = LABELS[verdict]
+            return f"{count} of {len(judged)} {label[0].lower()}{label[1:]}", verdict
+    return f"All {len(judged)} handled rightly", Verdict.RIGHT

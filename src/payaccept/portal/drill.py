@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from payaccept.domain.delivery import reason_of
 from payaccept.domain.drill import Drill, Finding, Judged, Step, Verdict, judge, request_text, verdict_of
-from payaccept.domain.drill_lessons import LESSONS, Advice, Lesson, advice_on
+from payaccept.domain.drill_lessons import LABELS, LESSONS, Advice, Lesson, advice_on, sum_up
 from payaccept.domain.errors import DrillRefused
 from payaccept.domain.user import Membership, Permission
 from payaccept.operations.drills import Drills
@@ -19,13 +19,12 @@ from payaccept.portal.forms import Form
 from payaccept.portal.rendering import Page, actor, go, page
 from payaccept.portal.services import Services
 
-KEYS_PATH: Final = "/.well-known/payaccept/webhook-keys"
-_PILLS: Final = {
-    Verdict.RIGHT: ("Handled rightly", "good"),
-    Verdict.WAITING: ("To come", "busy"),
-    Verdict.OPEN: ("Not proved", "plain"),
-    Verdict.CARE: ("Right, with a weakness", "warn"),
-    Verdict.WRONG: ("Handled wrongly", "bad"),
+_KINDS: Final = {
+    Verdict.RIGHT: "good",
+    Verdict.WAITING: "busy",
+    Verdict.OPEN: "plain",
+    Verdict.CARE: "warn",
+    Verdict.WRONG: "bad",
 }
 
 
@@ -44,7 +43,8 @@ class Part(Struct, frozen=True, kw_only=True):
     judged: Judged
     lesson: Lesson
     advice: Advice
-    pill: tuple[str, str]
+    label: str
+    kind: str
     answers: list[Answer]
 
     @property
@@ -77,12 +77,8 @@ class Report(Struct, frozen=True, kw_only=True):
         """The whole in a few words, and the kind of its pill."""
         if self.drill.is_running:
             return f"{self.answered} of {len(self.drill.steps)} sent", "busy"
-        for verdict in (Verdict.WRONG, Verdict.OPEN, Verdict.CARE):
-            found = self.of(verdict)
-            if found:
-                label, kind = _PILLS[verdict]
-                return f"{len(found)} of {len(self.parts)} {label[0].lower()}{label[1:]}", kind
-        return f"All {len(self.parts)} handled rightly", "good"
+        told, verdict = sum_up([part.judged for part in self.parts])
+        return told, _KINDS[verdict]
 
     @property
     def codes(self) -> list[str]:
@@ -149,7 +145,6 @@ async def _show(
         is_running=any(one.is_running for one in last),
         report=None if drill is None else report_of(drill),
         last=[report_of(one) for one in last],
-        keys_url=services.site.api_base_url + KEYS_PATH,
         **answer,
     )
 
@@ -160,12 +155,12 @@ def report_of(drill: Drill) -> Report:
 
 
 def _part(drill: Drill, judged: Judged) -> Part:
-    pill = _PILLS[judged.verdict]
     return Part(
         judged=judged,
         lesson=LESSONS[judged.exercise],
         advice=advice_on(judged.exercise, judged.worst),
-        pill=("Under way", "busy") if judged.worst is Finding.UNDER_WAY else pill,
+        label="Under way" if judged.worst is Finding.UNDER_WAY else LABELS[judged.verdict],
+        kind=_KINDS[judged.verdict],
         answers=_answers(drill, judged),
     )
 
