@@ -112,6 +112,16 @@ async def scan(page: Page, visit: Visit) -> None:
     await page.get_by_role("button", name="Continue").click()
 
 
+async def drilled(page: Page, visit: Visit) -> None:
+    """An endpoint that believes everything, and takes its time."""
+    await visit.sign_in(page)
+    await page.goto(f"{visit.home}/webhooks/drill")
+    starter = page.get_by_role("button", name="Start")
+    if await starter.count():
+        await starter.click()
+    await page.get_by_text("What your endpoint did").wait_for()
+
+
 async def bill(page: Page, visit: Visit) -> None:
     await page.goto(visit.bill())
 
@@ -147,6 +157,8 @@ PICTURES: dict[str, Steps] = {
     "keys": own("{home}/keys"),
     "key-new": own("{home}/keys/new"),
     "key": own("{home}/keys/1"),
+    "drill-new": own("{home}/webhooks/drill"),
+    "drill": drilled,
     "requests": own("{home}/requests"),
     "requests-all": own("{home}/requests?show=all"),
     "doctor": own("{home}/requests/doctor"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from math import ceil
 from typing import Final, Protocol
 from uuid import UUID
 
@@ -106,9 +107,8 @@ class Drills:
 def _require_pause(last: Drill, now: datetime) -> None:
     if last.is_running:
         raise DrillRefused("a drill is running: wait for its end")
-    left_s = (last.created_at + PAUSE - now).total_seconds()
+    left_s = ceil((last.created_at + PAUSE - now).total_seconds())
     if left_s > 0:
         raise DrillRefused(
-            f"the last drill began less than a minute ago: wait {-(-left_s // 1):.0f} s",
-            retry_after_s=int(left_s) + 1,
+            f"the last drill began less than a minute ago: wait {left_s} s", retry_after_s=left_s
         )
