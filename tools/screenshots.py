@@ -11,7 +11,9 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Awaitable, Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -113,10 +115,10 @@ async def scan(page: Page, visit: Visit) -> None:
 
 
 async def drilled(page: Page, visit: Visit) -> None:
-    """An endpoint that believes everything, and takes its time."""
+    """A drill of an endpoint that believes everything; there is one for all looks."""
     await visit.sign_in(page)
     await page.goto(f"{visit.home}/webhooks/drill")
-    starter = page.get_by_role("button", name="Start")
+    starter = page.get_by_role("button", name="Start the drill")
     if await starter.count():
         await starter.click()
     await page.get_by_text("What your endpoint did").wait_for()
@@ -188,12 +190,28 @@ async def take(browser: Browser, told: dict[str, Any], directory: Path, wanted: 
         print(kind)
 
 
+class Careless(BaseHTTPRequestHandler):
+    """An endpoint that acknowledges whatever comes."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Stay silent."""
+
+
 async def main(directory: Path, wanted: list[str]) -> None:
     directory.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else goes on
     with (
         tempfile.TemporaryDirectory(prefix="payaccept-screenshots-") as made,
         Sandbox(Path(made) / "data") as sandbox,
+        ThreadingHTTPServer(("127.0.0.1", 0), Careless) as endpoint,
     ):
+        Thread(target=endpoint.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{endpoint.server_port}/hooks"
+        sandbox.cli("merchant", "set", sandbox.demo_merchant().client_id, "--webhook-url", url)
         credentials = sandbox.data_dir / "demo-merchant.json"
         told = json.loads(credentials.read_bytes()) | {"credentials": credentials}
         async with running_browser() as browser:

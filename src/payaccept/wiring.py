@@ -6,11 +6,12 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
 from payaccept import __version__, logs
+from payaccept.adapters.mail import SmtpMail
 from payaccept.adapters.postgres import migrations
 from payaccept.adapters.postgres.backlog import PostgresBacklog
 from payaccept.adapters.postgres.connections import SharedLine
@@ -19,13 +20,16 @@ from payaccept.adapters.postgres.directory import PostgresDirectory
 from payaccept.adapters.postgres.drills import PostgresDrills
 from payaccept.adapters.postgres.events import PostgresEvents
 from payaccept.adapters.postgres.group_commit import lane_per_bucket, one_lane
+from payaccept.adapters.postgres.lane_alarms import PostgresLaneAlarms
 from payaccept.adapters.postgres.line_pool import LinePool
 from payaccept.adapters.postgres.membership import PostgresMembership
 from payaccept.adapters.postgres.merchants import PostgresMerchants
 from payaccept.adapters.postgres.numbering import PostgresNumbering
 from payaccept.adapters.postgres.partitions import PostgresPartitions
 from payaccept.adapters.postgres.payments import PostgresPayments
+from payaccept.adapters.postgres.people import PostgresPeople
 from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
+from payaccept.adapters.postgres.replays import PostgresReplays
 from payaccept.adapters.postgres.traffic import PostgresTraffic
 from payaccept.adapters.postgres.wakeups import WakeupListener, WakeupSender
 from payaccept.adapters.vault import Vault, read_master_key
@@ -36,6 +40,7 @@ from payaccept.api.failure_limit import AddressFailureLimit
 from payaccept.api.gate import Gate
 from payaccept.api.kernel import Kernel
 from payaccept.config import SettingInvalid, Settings, from_environ
+from payaccept.domain.delivery import RETRY_AFTER_AT_MOST
 from payaccept.domain.drill import UNKNOWN_KEY_VERSION
 from payaccept.domain.errors import StoreUnavailable
 from payaccept.domain.lanes import Limits
@@ -48,20 +53,23 @@ from payaccept.operations.drilling import Drilling
 from payaccept.operations.drills import Drills, MerchantSource
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
+from payaccept.operations.lane_alarms import LaneAlarms
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payments import Payments, Rules
 from payaccept.operations.progress import Progress
 from payaccept.operations.provider_keys import CurrentSigner, PublishedKey, Signer
 from payaccept.operations.recorder import Recorder
+from payaccept.operations.replays import ReplayRunner
 from payaccept.operations.sending import Sending
 from payaccept.wire import signing
 from payaccept.worker import Worker
 
 SIGNING_THREADS: Final = 2
-DRILL_LINES: Final = 2
 USER_AGENT: Final = f"payaccept/{__version__}"
 PAUSES_A_STEP: Final = 5
 """How much shorter the first pause of an open circuit breaker is than the first step of the retries."""
+ALARMS_QUIET: Final = timedelta(days=2)
+"""After the longest wait for a retry: sooner than the worker forgets a destination, which is no recovery."""
 _log = logging.getLogger(__name__)
 
 
@@ -259,7 +267,6 @@ class WorkerProcess:
         from payaccept.adapters.outbound import Outbound  # noqa: PLC0415
 
         _require_simulated(settings)
-        self._settings = settings
         url = settings.database_url
         routing = lane_per_bucket if settings.bucket_lanes else one_lane
         self._vault = open_vault(settings)
@@ -278,6 +285,9 @@ class WorkerProcess:
         self._membership = PostgresMembership(url)
         self._numbering = PostgresNumbering(url)
         self._partitions = open_partitions(settings, process="worker")
+        self._event_store = PostgresEvents(url, process="worker")
+        self._lines = LinePool(url, "worker-rest", size=2)
+        self._alarm_store = PostgresLaneAlarms(url, process="worker")
         verbs = Payments(
             self._payments,
             self._wallet,
@@ -302,23 +312,25 @@ class WorkerProcess:
             _limits(settings),
             on_room=self._fill,
         )
-        self._drill_lines = LinePool(url, "worker-drills", size=DRILL_LINES)
         self._stranger: Signer | None = None
         self._worker = Worker(
             Progress(self._payments, self._wallet, verbs, self.webhook_url_of),
             self._sending,
             self._numbering,
             self._partitions,
-            self._drilling() if settings.environment is Environment.SANDBOX else None,
             clock=now_utc,
+            replays=self._replay_runner(settings),
+            alarms=self._lane_alarms(settings),
+            drilling=self._drilling(settings),
         )
         self._listener = WakeupListener(url, self._wake)
         self._signer = CurrentSigner(self._merchants, self._vault, now_utc)
 
-    def _drilling(self) -> Drilling:
-        settings = self._settings
+    def _drilling(self, settings: Settings) -> Drilling | None:
+        if settings.environment is not Environment.SANDBOX:
+            return None
         return Drilling(
-            PostgresDrills(self._drill_lines),
+            PostgresDrills(self._lines),
             self._outbound.post,
             self._sign,
             self._current_signer,
@@ -327,6 +339,25 @@ class WorkerProcess:
             user_agent=USER_AGENT,
             clock=now_utc,
             lease_s=settings.webhook_lease_s,
+        )
+
+    def _replay_runner(self, settings: Settings) -> ReplayRunner:
+        events = Events(
+            self._event_store, self._merchants, settings.environment, wake_worker=self._wake, clock=now_utc
+        )
+        return ReplayRunner(PostgresReplays(self._lines), events, clock=now_utc)
+
+    def _lane_alarms(self, settings: Settings) -> LaneAlarms | None:
+        if not settings.smtp_url:
+            return None
+        return LaneAlarms(
+            self._alarm_store,
+            PostgresPeople(self._lines),
+            self._merchants,
+            SmtpMail(settings.smtp_url, settings.mail_from),
+            web_base_url=settings.web_base_url,
+            quiet=timedelta(seconds=max(settings.retry_schedule_s) * RETRY_AFTER_AT_MOST) + ALARMS_QUIET,
+            clock=now_utc,
         )
 
     def _wake(self, lane: str | None = None) -> None:
@@ -371,7 +402,6 @@ class WorkerProcess:
             await asyncio.gather(listening, return_exceptions=True)
             for part in (
                 self._membership,
-                self._drill_lines,
                 self._outbound,
                 self._deliveries,
                 self._numbering,
@@ -380,6 +410,9 @@ class WorkerProcess:
                 self._directory,
                 self._wallet,
                 self._merchants,
+                self._event_store,
+                self._lines,
+                self._alarm_store,
                 self._figures,
             ):
                 await part.close()

@@ -8,8 +8,10 @@ from typing import Final
 
 from payaccept.domain.errors import OutcomeOpen
 from payaccept.operations.drilling import Drilling
+from payaccept.operations.lane_alarms import LaneAlarms
 from payaccept.operations.ports import Numbering, Partitions
 from payaccept.operations.progress import BATCH, Progress
+from payaccept.operations.replays import ReplayRunner
 from payaccept.operations.sending import Sending
 
 POLL_S: Final = 0.2
@@ -19,6 +21,7 @@ MEET_EVERY_S: Final = 0.5
 KEEP_LANES_EVERY_S: Final = 1.0
 NUMBER_EVERY_S: Final = 1.0
 DRILL_EVERY_S: Final = 0.5
+ALARM_EVERY_S: Final = 30.0
 MAINTAIN_EVERY_S: Final = 3600.0
 
 _log = logging.getLogger(__name__)
@@ -39,9 +42,11 @@ class Worker:
         sending: Sending,
         numbering: Numbering,
         partitions: Partitions,
-        drilling: Drilling | None,
         *,
         clock: Callable[[], datetime],
+        replays: ReplayRunner,
+        alarms: LaneAlarms | None = None,
+        drilling: Drilling | None = None,
     ) -> None:
         self._progress = progress
         self._sending = sending
@@ -49,6 +54,8 @@ class Worker:
         self._partitions = partitions
         self._drilling = drilling
         self._clock = clock
+        self._replays = replays
+        self._alarms = alarms
         self._payments_due = asyncio.Event()
         self._deliveries_due = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -79,6 +86,8 @@ class Worker:
             self._keep_lanes: self._stopped,
             self._number: self._stopped,
             self._maintain: self._stopped,
+            self._replays.run_pages: self._stopped,
+            self._alarm: self._stopped,
         }
         if self._drilling is not None:
             steps[self._drill] = self._stopped
@@ -134,6 +143,11 @@ class Worker:
         if self._drilling is not None:
             await self._drilling.look()
         return DRILL_EVERY_S
+
+    async def _alarm(self) -> float:
+        if self._alarms is not None:
+            await self._alarms.tell()
+        return ALARM_EVERY_S
 
     async def _maintain(self) -> float:
         await self._partitions.maintain(self._clock())

@@ -16,7 +16,7 @@ from payaccept.cli.merchant_options import JsonOption
 from payaccept.cli.terminal import Failed, Mistake
 from payaccept.domain.drill import Drill, Verdict, judge
 from payaccept.domain.errors import OutcomeOpen
-from payaccept.domain.event import EVERY_STATUS, EventStatus, InFlight, Resend
+from payaccept.domain.event import EVERY_STATUS, Changed, EventStatus, InFlight, Resend
 from payaccept.domain.lanes import FailingLane
 from payaccept.domain.user import COMMAND_LINE
 from payaccept.operations.events import (
@@ -158,7 +158,9 @@ def resend(
     starts its schedule anew.
     """
 
-    async def work(administration: Administration, _now: datetime) -> tuple[Resend | InFlight, EventDetails]:
+    async def work(
+        administration: Administration, _now: datetime
+    ) -> tuple[Resend | InFlight | Changed, EventDetails]:
         outcome = await administration.events.resend(Operator(), event_id)
         return outcome, await administration.events.get_event(Operator(), event_id)
 
@@ -171,8 +173,9 @@ def resend(
         terminal.heading("To be sent now.")
         terminal.rows([("eventId", event_id), ("url", outcome.url)])
     else:
+        until = f"{when(outcome.until)} at the latest" if isinstance(outcome, InFlight) else None
         terminal.heading("A worker is sending it at this moment: nothing was changed.")
-        terminal.rows([("eventId", event_id), ("until", f"{when(outcome.until)} at the latest")])
+        terminal.rows([("eventId", event_id), ("until", until)])
     terminal.note(f"How it went: payaccept event show {event_id}")
 
 

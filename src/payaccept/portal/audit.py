@@ -23,6 +23,8 @@ TOLD: Final = {
     "key.retired": "Key deactivated",
     "key.discarded": "Key discarded",
     "drill.started": "Webhook drill started",
+    "event.resent": "Webhook sent again",
+    "webhook.tested": "Test webhook sent",
     "member.invited": "Invited",
     "member.invitation revoked": "Invitation taken back",
     "member.added": "Joined",

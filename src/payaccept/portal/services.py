@@ -9,12 +9,14 @@ from payaccept.domain.merchant import Environment
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
 from payaccept.operations.drills import Drills
+from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.replays import Replays
 from payaccept.operations.requests import Requests
 from payaccept.operations.sign_in import SignIn
 from payaccept.operations.simulated_customer import SimulatedCustomer
@@ -62,5 +64,7 @@ class Services(Struct, frozen=True, kw_only=True):
     events: Events
     drills: Drills | None
     """The sandbox's webhook drills; None in production."""
+    event_lists: EventLists
+    replays: Replays
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
