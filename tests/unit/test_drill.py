@@ -281,6 +281,15 @@ def test_what_is_linked_to_is_in_the_documentation():
             assert not section or section in anchors, section
 
 
+def test_the_documentation_names_every_exercise_and_what_is_right():
+    document = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text(encoding="utf-8")
+    table = document.partition("<!-- table: drill -->\n")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    assert [row[0] for row in rows] == list(Exercise)
+    assert [row[2].startswith("refuse") for row in rows] == [exercise.is_forged for exercise in Exercise]
+    assert f"keyVersion {UNKNOWN_KEY_VERSION}" in rows[-1][1]
+
+
 def test_the_programs_that_are_shown_can_be_run():
     for program in (VERIFYING.replace("{keys_url}", "https://api.example/keys"), REMEMBERING):
         exec(program, {})  # noqa: S102 - our own
