@@ -11,7 +11,9 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Awaitable, Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -128,6 +130,14 @@ async def webhook_test(page: Page, visit: Visit) -> None:
         await page.get_by_role("button", name="Set the endpoint").click()
     await page.get_by_role("button", name="Send a test event").click()
     await page.get_by_text("No answer").wait_for()
+async def drilled(page: Page, visit: Visit) -> None:
+    """A drill of an endpoint that believes everything; there is one for all looks."""
+    await visit.sign_in(page)
+    await page.goto(f"{visit.home}/webhooks/drill")
+    starter = page.get_by_role("button", name="Start the drill")
+    if await starter.count():
+        await starter.click()
+    await page.get_by_text("What your endpoint did").wait_for()
 
 
 async def bill(page: Page, visit: Visit) -> None:
@@ -172,6 +182,8 @@ PICTURES: dict[str, Steps] = {
     "keys": own("{home}/keys"),
     "key-new": own("{home}/keys/new"),
     "key": own("{home}/keys/1"),
+    "drill-new": own("{home}/webhooks/drill"),
+    "drill": drilled,
     "requests": own("{home}/requests"),
     "requests-all": own("{home}/requests?show=all"),
     "doctor": own("{home}/requests/doctor"),
@@ -201,12 +213,28 @@ async def take(browser: Browser, told: dict[str, Any], directory: Path, wanted: 
         print(kind)
 
 
+class Careless(BaseHTTPRequestHandler):
+    """An endpoint that acknowledges whatever comes."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Stay silent."""
+
+
 async def main(directory: Path, wanted: list[str]) -> None:
     directory.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else goes on
     with (
         tempfile.TemporaryDirectory(prefix="payaccept-screenshots-") as made,
         Sandbox(Path(made) / "data") as sandbox,
+        ThreadingHTTPServer(("127.0.0.1", 0), Careless) as endpoint,
     ):
+        Thread(target=endpoint.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{endpoint.server_port}/hooks"
+        sandbox.cli("merchant", "set", sandbox.demo_merchant().client_id, "--webhook-url", url)
         credentials = sandbox.data_dir / "demo-merchant.json"
         told = json.loads(credentials.read_bytes()) | {"credentials": credentials}
         async with running_browser() as browser:

@@ -35,7 +35,7 @@ from payaccept.people_wiring import Joined
 from payaccept.portal.app import create_app
 from payaccept.portal.services import Clock, Services, Site
 from payaccept.portal.visitors import Visitors
-from payaccept.wiring import now_utc, rules_of, simulated_wallet_of
+from payaccept.wiring import drills_of, now_utc, rules_of, simulated_wallet_of
 
 
 class Till:
@@ -114,6 +114,7 @@ class PortalProcess:
             key_proofs=KeyProofs(self._joined.merchant_store),
             requests=Requests(PostgresRequests(self._joined.lines)),
             doctor=doctor,
+            drills=drills_of(settings, self._joined.lines, self._joined.merchant_store),
             events=self._events,
             event_lists=EventLists(self._event_store, self._joined.merchant_store),
             payment_lists=PaymentLists(

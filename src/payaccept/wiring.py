@@ -17,6 +17,7 @@ from payaccept.adapters.postgres.backlog import PostgresBacklog
 from payaccept.adapters.postgres.connections import SharedLine
 from payaccept.adapters.postgres.deliveries import PostgresDeliveries
 from payaccept.adapters.postgres.directory import PostgresDirectory
+from payaccept.adapters.postgres.drills import PostgresDrills
 from payaccept.adapters.postgres.events import PostgresEvents
 from payaccept.adapters.postgres.group_commit import lane_per_bucket, one_lane
 from payaccept.adapters.postgres.lane_alarms import PostgresLaneAlarms
@@ -41,6 +42,7 @@ from payaccept.api.gate import Gate
 from payaccept.api.kernel import Kernel
 from payaccept.config import SettingInvalid, Settings, from_environ
 from payaccept.domain.delivery import RETRY_AFTER_AT_MOST
+from payaccept.domain.drill import UNKNOWN_KEY_VERSION
 from payaccept.domain.errors import StoreUnavailable
 from payaccept.domain.lanes import Limits
 from payaccept.domain.merchant import Environment
@@ -48,6 +50,8 @@ from payaccept.figures.processes import ApiFigures, WorkerFigures
 from payaccept.figures.slab import Slab
 from payaccept.operations import provider_keys
 from payaccept.operations.deliveries import Deliveries
+from payaccept.operations.drilling import Drilling
+from payaccept.operations.drills import Drills, MerchantSource
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.lane_alarms import LaneAlarms
@@ -63,6 +67,7 @@ from payaccept.wire import signing
 from payaccept.worker import Worker
 
 SIGNING_THREADS: Final = 2
+USER_AGENT: Final = f"payaccept/{__version__}"
 PAUSES_A_STEP: Final = 5
 """How much shorter the first pause of an open circuit breaker is than the first step of the retries."""
 ALARMS_QUIET: Final = timedelta(days=2)
@@ -85,6 +90,13 @@ def simulated_wallet_of(settings: Settings, process: str) -> SimulatedWallet | N
     if settings.environment is not Environment.SANDBOX:
         return None
     return SimulatedWallet(settings.database_url, settle_delay_s=settings.settle_delay_s, process=process)
+
+
+def drills_of(settings: Settings, lines: LinePool, merchants: MerchantSource) -> Drills | None:
+    """Return the sandbox's webhook drills; None in production, where endpoints are sent nothing forged."""
+    if settings.environment is not Environment.SANDBOX:
+        return None
+    return Drills(PostgresDrills(lines), merchants, settings.environment)
 
 
 def rules_of(settings: Settings) -> Rules:
@@ -293,7 +305,7 @@ class WorkerProcess:
                 schedule_s=settings.retry_schedule_s,
                 timeout_s=settings.webhook_timeout_s,
                 lease_s=settings.webhook_lease_s,
-                user_agent=f"payaccept/{__version__}",
+                user_agent=USER_AGENT,
                 clock=now_utc,
                 log=self._figures.attempts.write,
             ),
@@ -302,6 +314,7 @@ class WorkerProcess:
             _limits(settings),
             on_room=self._fill,
         )
+        self._stranger: Signer | None = None
         self._worker = Worker(
             Progress(self._payments, self._wallet, verbs, self.webhook_url_of),
             self._sending,
@@ -310,9 +323,25 @@ class WorkerProcess:
             clock=now_utc,
             replays=self._replay_runner(settings),
             alarms=self._lane_alarms(settings),
+            drilling=self._drilling(settings),
         )
         self._listener = WakeupListener(url, self._wake)
         self._signer = CurrentSigner(self._merchants, self._vault, now_utc)
+
+    def _drilling(self, settings: Settings) -> Drilling | None:
+        if settings.environment is not Environment.SANDBOX:
+            return None
+        return Drilling(
+            PostgresDrills(self._lines),
+            self._outbound.post,
+            self._sign,
+            self._current_signer,
+            self._unpublished_signer,
+            timeout_s=settings.webhook_timeout_s,
+            user_agent=USER_AGENT,
+            clock=now_utc,
+            lease_s=settings.webhook_lease_s,
+        )
 
     def _replay_runner(self, settings: Settings) -> ReplayRunner:
         events = Events(
@@ -348,6 +377,13 @@ class WorkerProcess:
         signer = await self._signer()
         self._figures.key_version.set(signer.key_version)
         return signer
+
+    async def _unpublished_signer(self) -> Signer:
+        """Return a key that nobody has published: made when it is first wanted, and kept in memory alone."""
+        if self._stranger is None:
+            pair = await asyncio.get_running_loop().run_in_executor(self._threads, self._vault.new_key)
+            self._stranger = Signer(UNKNOWN_KEY_VERSION, self._vault.open(pair[1]))
+        return self._stranger
 
     def stop(self) -> None:
         """Take nothing new; `run` returns when what is under way is done."""
@@ -413,6 +449,8 @@ class Administration:
         self.payments = Payments(
             self._payments, self.wallet, rules_of(settings), wake_worker=self._wakeup.send
         )
+        self._drill_lines = LinePool(url, "admin-drills", size=1)
+        self.drills = drills_of(settings, self._drill_lines, self.store)
         self._events = PostgresEvents(url, process="admin")
         self.events = Events(
             self._events, self.store, settings.environment, wake_worker=self._wakeup.send, clock=now_utc
@@ -445,6 +483,7 @@ class Administration:
         """Close all connections."""
         for part in (
             self._wakeup,
+            self._drill_lines,
             self._events,
             self._reports,
             self._payments,

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from payaccept.domain.errors import OutcomeOpen
+from payaccept.operations.drilling import Drilling
 from payaccept.operations.lane_alarms import LaneAlarms
 from payaccept.operations.ports import Numbering, Partitions
 from payaccept.operations.progress import BATCH, Progress
@@ -19,6 +20,7 @@ THIN_OUT_EVERY_S: Final = 0.25
 MEET_EVERY_S: Final = 0.5
 KEEP_LANES_EVERY_S: Final = 1.0
 NUMBER_EVERY_S: Final = 1.0
+DRILL_EVERY_S: Final = 0.5
 ALARM_EVERY_S: Final = 30.0
 MAINTAIN_EVERY_S: Final = 3600.0
 
@@ -29,7 +31,10 @@ Step = Callable[[], Awaitable[float]]
 
 
 class Worker:
-    """Loops that sleep until it is time for their next step; two of them are woken before that."""
+    """Loops that sleep until it is time for their next step; two of them are woken before that.
+
+    drilling: what does the sandbox's webhook drills; None in production
+    """
 
     def __init__(
         self,
@@ -41,11 +46,13 @@ class Worker:
         clock: Callable[[], datetime],
         replays: ReplayRunner,
         alarms: LaneAlarms | None = None,
+        drilling: Drilling | None = None,
     ) -> None:
         self._progress = progress
         self._sending = sending
         self._numbering = numbering
         self._partitions = partitions
+        self._drilling = drilling
         self._clock = clock
         self._replays = replays
         self._alarms = alarms
@@ -82,9 +89,13 @@ class Worker:
             self._replays.run_pages: self._stopped,
             self._alarm: self._stopped,
         }
+        if self._drilling is not None:
+            steps[self._drill] = self._stopped
         async with asyncio.TaskGroup() as tasks:
             for step, due in steps.items():
                 tasks.create_task(self._repeat(step, due))
+        if self._drilling is not None:
+            await self._drilling.stop()
         await self._sending.stop()
 
     async def _repeat(self, step: Step, due: asyncio.Event) -> None:
@@ -127,6 +138,11 @@ class Worker:
     async def _number(self) -> float:
         await self._numbering.number_waiting(self._clock())
         return NUMBER_EVERY_S
+
+    async def _drill(self) -> float:
+        if self._drilling is not None:
+            await self._drilling.look()
+        return DRILL_EVERY_S
 
     async def _alarm(self) -> float:
         if self._alarms is not None:

@@ -170,6 +170,35 @@ REFUSED_REQUEST = {
     "body_bytes": "0",
     "body_is_whole": "true",
 }
+DRILL = {
+    "drill_id": "'drl_1'",
+    "client_id": "'sandbox_1'",
+    "url": "'https://shop.example/'",
+    "asked_by": "'anna@shop.example'",
+    "created_at": AT,
+    "claim_id": "NULL",
+    "leased_until": "NULL",
+    "ended_at": "NULL",
+}
+DRILL_STEP = {
+    "drill_id": "'drl_1'",
+    "number": "1",
+    "exercise": "'correct'",
+    "event_id": "'evt_1'",
+    "sequence": "1",
+    "attempt": "1",
+    "body": "'{}'",
+    "headers": "NULL",
+    "sent_at": "NULL",
+    "answered_at": "NULL",
+    "status": "NULL",
+    "refusal": "NULL",
+    "unreachable": "NULL",
+    "total_us": "NULL",
+    "answer_bytes": "NULL",
+}
+SENT = {"headers": "'A: b'", "sent_at": AT}
+ANSWERED = SENT | {"answered_at": AT, "status": "200", "total_us": "1", "answer_bytes": "0"}
 PROVIDER_KEY = {
     "key_version": "99",
     "public_key_pem": "'pem'",
@@ -193,10 +222,18 @@ TABLES = {
     "key_minutes": KEY_MINUTE,
     "refusal_minutes": REFUSAL_MINUTE,
     "refused_requests": REFUSED_REQUEST,
+    "drills": DRILL,
+    "drill_steps": DRILL_STEP,
     "provider_keys": PROVIDER_KEY,
 }
 # What has to be there before a row of a table can be.
-BEFORE = {"events": ["payments"], "deliveries": ["payments", "events"], "merchant_keys": ["merchants"]}
+BEFORE = {
+    "events": ["payments"],
+    "deliveries": ["payments", "events"],
+    "merchant_keys": ["merchants"],
+    "drills": ["merchants"],
+    "drill_steps": ["merchants", "drills"],
+}
 
 
 @pytest.fixture
@@ -302,6 +339,26 @@ REFUSED = [
     ("refusal_minutes_only_counted_check", "refusal_minutes", {"only_counted": "3"}),
     ("refused_requests_status_check", "refused_requests", {"status": "200"}),
     ("refused_requests_body_check", "refused_requests", {"body": "decode(repeat('00', 8193), 'hex')"}),
+    ("drills_client_id_fkey", "drills", {"client_id": "'sandbox_2'"}),
+    ("drills_leased_until_check", "drills", {"claim_id": CLAIM}),
+    ("drills_leased_until_check", "drills", {"leased_until": AT}),
+    ("drills_ended_at_check", "drills", {"claim_id": CLAIM, "leased_until": AT, "ended_at": AT}),
+    ("drill_steps_drill_id_fkey", "drill_steps", {"drill_id": "'drl_2'"}),
+    ("drill_steps_number_check", "drill_steps", {"number": "0"}),
+    ("drill_steps_exercise_check", "drill_steps", {"exercise": "'late'"}),
+    ("drill_steps_sent_at_check", "drill_steps", {"sent_at": AT}),
+    ("drill_steps_sent_at_check", "drill_steps", {"headers": "''"}),
+    ("drill_steps_answered_at_check", "drill_steps", ANSWERED | {"headers": "NULL", "sent_at": "NULL"}),
+    ("drill_steps_status_check", "drill_steps", SENT | {"status": "200"}),
+    ("drill_steps_status_check", "drill_steps", ANSWERED | {"status": "NULL"}),
+    ("drill_steps_status_check", "drill_steps", ANSWERED | {"unreachable": "'no answer'"}),
+    ("drill_steps_total_us_check", "drill_steps", ANSWERED | {"total_us": "NULL"}),
+    ("drill_steps_total_us_check", "drill_steps", {"answer_bytes": "0"}),
+    (
+        "drill_steps_refusal_check",
+        "drill_steps",
+        ANSWERED | {"status": "NULL", "unreachable": "'no answer'", "refusal": "'no'"},
+    ),
     ("provider_keys_key_version_check", "provider_keys", {"key_version": "0"}),
     ("provider_keys_activates_at_check", "provider_keys", {"activates_at": AT + " - interval '1 s'"}),
     ("provider_keys_withdraws_at_check", "provider_keys", {"withdraws_at": AT + " - interval '1 s'"}),
@@ -334,6 +391,9 @@ UNIQUE = [
     ("key_minutes_pkey", "key_minutes", {}),
     ("refusal_minutes_pkey", "refusal_minutes", {}),
     ("refused_requests_pkey", "refused_requests", {}),
+    ("drills_pkey", "drills", {"client_id": "'sandbox_2'"}),
+    ("drills_running", "drills", {"drill_id": "'drl_2'"}),
+    ("drill_steps_pkey", "drill_steps", {"exercise": "'old'"}),
     ("provider_keys_pkey", "provider_keys", {"public_key_pem": "'other'"}),
 ]
 

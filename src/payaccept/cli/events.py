@@ -10,13 +10,15 @@ from typing import Annotated, Final
 
 import typer
 
-from payaccept.cli import event_views, terminal
+from payaccept.cli import drill_views, event_views, terminal
 from payaccept.cli.deployment import DatabaseUrlOption, DataDirOption, administer, when
 from payaccept.cli.merchant_options import JsonOption
 from payaccept.cli.terminal import Failed, Mistake
+from payaccept.domain.drill import Drill, Verdict, judge
 from payaccept.domain.errors import OutcomeOpen
 from payaccept.domain.event import EVERY_STATUS, Changed, EventStatus, InFlight, Resend
 from payaccept.domain.lanes import FailingLane
+from payaccept.domain.user import COMMAND_LINE
 from payaccept.operations.events import (
     MAX_LISTED,
     MAX_REPLAY_RATE,
@@ -35,6 +37,7 @@ app = typer.Typer(
 )
 
 WAIT_S: Final = 30.0
+DRILL_WAIT_S: Final = 300.0
 _POLL_S: Final = 0.2
 _PLAIN_EVERY_S: Final = 2.0
 _INTERRUPTED: Final = 130
@@ -312,6 +315,44 @@ def send_test(
     if wait and event.status is EventStatus.PENDING and not json:
         terminal.note("Not acknowledged. It is sent again by the schedule, like any other.")
     if wait and event.status is not EventStatus.ACKNOWLEDGED:
+        raise typer.Exit(terminal.FAILED)
+
+
+@app.command()
+def drill(
+    client_id: ClientId,
+    data_dir: DataDirOption = None,
+    database_url: DatabaseUrlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Try an endpoint with right and with forged notifications.
+
+    In the sandbox alone, to the configured endpoint. They are tests, and no payment's. Shows which it handled
+    rightly, and how to mend the rest; the exit code is 1 when anything was handled wrongly, or nothing was proved.
+    """
+
+    async def work(administration: Administration, now: datetime) -> Drill:
+        if administration.drills is None:
+            raise Failed("a drill sends forged notifications: there is none outside the sandbox")
+        found: Drill | None = await administration.drills.start(client_id, now, COMMAND_LINE)
+        began = time.monotonic()
+        while found is not None and found.is_running:
+            waited_s = time.monotonic() - began
+            if waited_s > (DRILL_WAIT_S if found.steps[0].sent_at else WAIT_S):
+                raise Failed(f"it has not ended within {waited_s:.0f} s: is a worker running?")
+            await asyncio.sleep(_POLL_S)
+            found = await administration.drills.find(client_id, found.drill_id)
+        if found is None:
+            raise Failed("the drill is gone: many others were started meanwhile")
+        return found
+
+    ended = administer(data_dir, database_url, work)
+    judged = judge(ended)
+    if json:
+        terminal.print_json(drill_views.drill_json(ended, judged))
+    else:
+        drill_views.print_drill(ended, judged)
+    if any(one.verdict in {Verdict.WRONG, Verdict.OPEN} for one in judged):
         raise typer.Exit(terminal.FAILED)
 
 

@@ -13,6 +13,7 @@
         ├── MerchantNotFound
         ├── EventNotFound
         ├── SendingRefused
+        ├── DrillRefused
         ├── KeyNotFound
         ├── KeyRefused
         ├── ProofRefused
@@ -88,6 +89,14 @@ class DayIncomplete(AdministrationRefused):
 
 class SendingRefused(AdministrationRefused):
     """The event cannot be sent; the message says what is missing."""
+
+
+class DrillRefused(AdministrationRefused):
+    """No drill can be started now; the message says why. `retry_after_s` is there when waiting is all it takes."""
+
+    def __init__(self, message: str, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class KeyNotFound(AdministrationRefused):

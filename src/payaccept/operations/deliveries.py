@@ -45,6 +45,22 @@ class Post(Protocol):
         """Return how it went; never raises for what a merchant does."""
 
 
+class Numbered(Protocol):
+    """What is told of an attempt besides its signature."""
+
+    @property
+    def event_id(self) -> str:
+        """Names the event."""
+
+    @property
+    def sequence(self) -> int:
+        """The event's number."""
+
+    @property
+    def attempt(self) -> int:
+        """Counts the attempts, from 1."""
+
+
 class Signed(Struct, frozen=True):
     """The headers of one attempt, signed."""
 
@@ -117,15 +133,7 @@ class Deliveries:
         signatures = await self._sign(signer, strings)
         return [
             Signed(
-                {
-                    "Content-Type": "application/json",
-                    "User-Agent": self._user_agent,
-                    "Request-Time": request_time,
-                    "Signature": signing.write_header(signer.key_version, signature),
-                    "Event-Id": delivery.event_id,
-                    "Event-Sequence": str(delivery.sequence),
-                    "Delivery-Attempt": str(delivery.attempt),
-                },
+                headers_of(delivery, self._user_agent, request_time, signer.key_version, signature),
                 signer.key_version,
             )
             for delivery, signature in zip(deliveries, signatures, strict=True)
@@ -212,6 +220,21 @@ class Deliveries:
     def read_clock(self) -> datetime:
         """Return the wall clock's time, to be written down."""
         return self._clock()
+
+
+def headers_of(
+    sent: Numbered, user_agent: str, request_time: str, key_version: int, signature: bytes
+) -> dict[str, str]:
+    """Return the headers of one attempt, but for those that the client sets."""
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": user_agent,
+        "Request-Time": request_time,
+        "Signature": signing.write_header(key_version, signature),
+        "Event-Id": sent.event_id,
+        "Event-Sequence": str(sent.sequence),
+        "Delivery-Attempt": str(sent.attempt),
+    }
 
 
 def _ms(duration: timedelta) -> float:

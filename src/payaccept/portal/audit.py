@@ -22,6 +22,7 @@ TOLD: Final = {
     "key.activated": "Key proved and active",
     "key.retired": "Key deactivated",
     "key.discarded": "Key discarded",
+    "drill.started": "Webhook drill started",
     "event.resent": "Webhook sent again",
     "webhook.tested": "Test webhook sent",
     "replay.started": "Range sent again",

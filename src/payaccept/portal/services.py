@@ -8,6 +8,7 @@ from msgspec import Struct
 from payaccept.domain.merchant import Environment
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.drills import Drills
 from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
@@ -64,6 +65,8 @@ class Services(Struct, frozen=True, kw_only=True):
     requests: Requests
     doctor: Doctor
     events: Events
+    drills: Drills | None
+    """The sandbox's webhook drills; None in production."""
     event_lists: EventLists
     payment_lists: PaymentLists
     payment_stories: PaymentStories

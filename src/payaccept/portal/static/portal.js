@@ -12,7 +12,7 @@ function localise(root) {
   }
 }
 
-// A button that copies its text, and says that it did.
+// A button that copies its text, or with none of its own what stands before it, and says that it did.
 function offerCopies(root) {
   if (!navigator.clipboard) return;
   for (const button of root.querySelectorAll("button[data-copy]")) button.hidden = false;
@@ -21,7 +21,7 @@ function offerCopies(root) {
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-copy]");
   if (!button) return;
-  await navigator.clipboard.writeText(button.dataset.copy);
+  await navigator.clipboard.writeText(button.dataset.copy || button.previousElementSibling.textContent);
   button.classList.add("copied");
   say("Copied");
   setTimeout(() => button.classList.remove("copied"), 1500);
