@@ -5,20 +5,27 @@ from litestar.types import ASGIApp
 
 from payaccept import __version__
 from payaccept.adapters.postgres import migrations
+from payaccept.adapters.postgres.audit import PostgresAudit
 from payaccept.adapters.postgres.connections import SharedLine
 from payaccept.adapters.postgres.events import PostgresEvents
+from payaccept.adapters.postgres.health import PostgresHealth, PostgresPulse
+from payaccept.adapters.postgres.oversight import PostgresOversight
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.requests import PostgresRequests
 from payaccept.adapters.postgres.wakeups import WakeupSender
 from payaccept.config import Settings, from_environ
 from payaccept.domain.errors import StoreUnavailable
+from payaccept.figures.pulse import Pulse
 from payaccept.line_log import LineLog
 from payaccept.operations import provider_keys
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
 from payaccept.operations.events import Events
+from payaccept.operations.health import Health
 from payaccept.operations.key_proofs import KeyProofs
+from payaccept.operations.key_ring import KeyRing, Times
 from payaccept.operations.merchants import Merchants
+from payaccept.operations.oversight import Oversight
 from payaccept.operations.payments import Payments
 from payaccept.operations.provider_keys import PublishedKey
 from payaccept.operations.requests import Requests
@@ -27,7 +34,7 @@ from payaccept.people_wiring import Joined
 from payaccept.portal.app import create_app
 from payaccept.portal.services import Clock, Services, Site
 from payaccept.portal.visitors import Visitors
-from payaccept.wiring import now_utc, rules_of, simulated_wallet_of
+from payaccept.wiring import now_utc, open_vault, rules_of, simulated_wallet_of
 
 
 class Till:
@@ -72,6 +79,7 @@ class PortalProcess:
         self._line = SharedLine(url, "portal-ready")
         self._joined = Joined(settings, "portal", hasher)
         self._till = Till(settings, self._joined.merchants)
+        self._pulse = Pulse("portal", PostgresPulse(url, process="portal"), clock)
         self._wakeup = WakeupSender(url, process="portal")
         self._event_store = PostgresEvents(url, process="portal")
 
@@ -104,6 +112,21 @@ class PortalProcess:
                 wake_worker=self._wakeup.send,
                 clock=self._clock,
             ),
+            oversight=Oversight(
+                PostgresOversight(self._joined.lines),
+                PostgresAudit(self._joined.lines),
+                self._joined.user_store,
+            ),
+            health=Health(PostgresHealth(self._joined.lines), self._ping),
+            key_ring=KeyRing(
+                self._joined.merchant_store,
+                open_vault(settings),
+                Times(
+                    lead_s=settings.provider_key_lead_s,
+                    keep_s=settings.provider_keys_keep_s,
+                    max_age_s=settings.provider_keys_max_age_s,
+                ),
+            ),
             list_published_keys=self._list_published_keys,
             ping=self._ping,
         )
@@ -116,10 +139,19 @@ class PortalProcess:
         """Open everything, in the running loop."""
         self._log.start()
         self._till.start()
+        self._pulse.start()
 
     async def close(self) -> None:
         """Close everything."""
-        for part in (self._till, self._wakeup, self._event_store, self._joined, self._line, self._log):
+        for part in (
+            self._pulse,
+            self._till,
+            self._wakeup,
+            self._event_store,
+            self._joined,
+            self._line,
+            self._log,
+        ):
             await part.close()
 
     async def _list_published_keys(self) -> list[PublishedKey]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from payaccept.domain.merchant import KeyState, Merchant, MerchantKey
 from payaccept.domain.user import Membership, Permission
 from payaccept.portal.access import PortalRequest, everyone, member
+from payaccept.portal.navigation import OPERATOR
 from payaccept.portal.rendering import Page, page
 from payaccept.portal.services import Services
 
@@ -31,6 +32,8 @@ async def front(request: PortalRequest) -> Response[Any]:
     viewer = request.user
     if viewer is None:
         return page(request, "home/front.html")
+    if viewer.user.staff:
+        return Redirect(OPERATOR, status_code=303)
     if len(viewer.memberships) == 1:
         return Redirect(f"/m/{viewer.memberships[0].client_id}", status_code=303)
     return page(request, "home/merchants.html")

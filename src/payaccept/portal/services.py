@@ -9,8 +9,11 @@ from payaccept.domain.merchant import Environment
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
 from payaccept.operations.events import Events
+from payaccept.operations.health import Health
 from payaccept.operations.key_proofs import KeyProofs
+from payaccept.operations.key_ring import KeyRing
 from payaccept.operations.merchants import Merchants
+from payaccept.operations.oversight import Oversight
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
@@ -59,5 +62,8 @@ class Services(Struct, frozen=True, kw_only=True):
     requests: Requests
     doctor: Doctor
     events: Events
+    oversight: Oversight
+    health: Health
+    key_ring: KeyRing
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
