@@ -20,6 +20,7 @@ from payaccept.line_log import LineLog
 from payaccept.operations import provider_keys
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
 from payaccept.operations.health import Health
 from payaccept.operations.key_proofs import KeyProofs
@@ -81,7 +82,7 @@ class PortalProcess:
         self._till = Till(settings, self._joined.merchants)
         self._pulse = Pulse("portal", PostgresPulse(url, process="portal"), clock)
         self._wakeup = WakeupSender(url, process="portal")
-        self._event_store = PostgresEvents(url, process="portal")
+        self._event_store = PostgresEvents(url, process="portal", connections=4)
 
     def services(self) -> Services:
         """Return what the pages work with."""
@@ -127,6 +128,7 @@ class PortalProcess:
                     max_age_s=settings.provider_keys_max_age_s,
                 ),
             ),
+            event_lists=EventLists(self._event_store, self._joined.merchant_store),
             list_published_keys=self._list_published_keys,
             ping=self._ping,
         )

@@ -31,6 +31,8 @@ from payaccept.portal import (
     sign_up,
     statics,
     wallet,
+    webhook_events,
+    webhooks,
 )
 from payaccept.portal.assets import Assets
 from payaccept.portal.edge import Edge, Network, RequestLog
@@ -45,6 +47,8 @@ PAGES: Final[tuple[ModuleType, ...]] = (
     account,
     second_factor,
     keys,
+    webhooks,
+    webhook_events,
     requests,
     doctor,
     people,

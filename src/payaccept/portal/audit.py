@@ -22,6 +22,8 @@ TOLD: Final = {
     "key.activated": "Key proved and active",
     "key.retired": "Key deactivated",
     "key.discarded": "Key discarded",
+    "event.resent": "Webhook sent again",
+    "webhook.tested": "Test webhook sent",
     "member.invited": "Invited",
     "member.invitation revoked": "Invitation taken back",
     "member.added": "Joined",

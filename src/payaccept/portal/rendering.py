@@ -9,6 +9,7 @@ from litestar.enums import MediaType
 from litestar.response import Redirect
 from markupsafe import Markup
 
+from payaccept.domain.lanes import FailingLane
 from payaccept.domain.user import Actor, Membership, Viewer
 from payaccept.operations.sign_in import MustWait
 from payaccept.portal import cookies, csrf
@@ -16,6 +17,7 @@ from payaccept.portal.assets import Assets
 from payaccept.portal.forms import Form
 from payaccept.portal.navigation import OPERATOR, own_sections_for, sections_for
 from payaccept.portal.services import Services
+from payaccept.portal.webhook_views import FailingBanner, failing_banner
 from payaccept.wire import timestamps
 
 Page = Response[str]
@@ -63,6 +65,7 @@ def page(
         in_operators_area=_is_operators(request),
         form=form or Form({}),
         notice=notice,
+        failing=_failing(request, services),
         now=services.clock(),
         request_id=request.scope.get("request_id", ""),
         csrf=lambda: _csrf_field(request, services, viewer),
@@ -131,6 +134,11 @@ def _membership_at(request: Request[Any, Any, Any], viewer: Viewer | None) -> Me
     if viewer is None or _is_operators(request):
         return None
     return viewer.membership(request.path_params.get("client_id", ""))
+
+
+def _failing(request: Request[Any, Any, Any], services: Services) -> FailingBanner | None:
+    lane: FailingLane | None = request.scope.get("failing_lane")  # type: ignore[assignment]
+    return failing_banner(lane, services.clock())
 
 
 def _csrf_field(request: Request[Any, Any, Any], services: Services, viewer: Viewer | None) -> Markup:

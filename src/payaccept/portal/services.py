@@ -8,6 +8,7 @@ from msgspec import Struct
 from payaccept.domain.merchant import Environment
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
 from payaccept.operations.health import Health
 from payaccept.operations.key_proofs import KeyProofs
@@ -65,5 +66,6 @@ class Services(Struct, frozen=True, kw_only=True):
     oversight: Oversight
     health: Health
     key_ring: KeyRing
+    event_lists: EventLists
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
