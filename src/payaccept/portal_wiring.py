@@ -10,6 +10,7 @@ from payaccept.adapters.postgres.connections import SharedLine
 from payaccept.adapters.postgres.events import PostgresEvents
 from payaccept.adapters.postgres.health import PostgresHealth, PostgresPulse
 from payaccept.adapters.postgres.oversight import PostgresOversight
+from payaccept.adapters.postgres.payment_lists import PostgresPaymentLists
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.requests import PostgresRequests
 from payaccept.adapters.postgres.wakeups import WakeupSender
@@ -27,6 +28,7 @@ from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.key_ring import KeyRing, Times
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.oversight import Oversight
+from payaccept.operations.payment_lists import PaymentLists
 from payaccept.operations.payments import Payments
 from payaccept.operations.provider_keys import PublishedKey
 from payaccept.operations.requests import Requests
@@ -44,22 +46,22 @@ class Till:
     def __init__(self, settings: Settings, merchants: Merchants) -> None:
         url = settings.database_url
         self._merchants = merchants
-        self._store = PostgresPayments(url, create_lines=0, process="portal")
+        self.store = PostgresPayments(url, create_lines=0, process="portal")
         self._wakeup = WakeupSender(url, process="portal")
         self._wallet = simulated_wallet_of(settings, "portal")
-        self.checkout = Checkout(self._store, merchants.get, shows_retail=self._wallet is not None)
+        self.checkout = Checkout(self.store, merchants.get, shows_retail=self._wallet is not None)
         self.simulated_customer = None
         if self._wallet is not None:
-            payments = Payments(self._store, self._wallet, rules_of(settings), wake_worker=self._wakeup.send)
+            payments = Payments(self.store, self._wallet, rules_of(settings), wake_worker=self._wakeup.send)
             self.simulated_customer = SimulatedCustomer(payments, self._wallet, self._webhook_url_of)
 
     def start(self) -> None:
         """Start in the running loop."""
-        self._store.start()
+        self.store.start()
 
     async def close(self) -> None:
         """Close everything."""
-        for part in (self._store, self._wakeup, self._wallet):
+        for part in (self.store, self._wakeup, self._wallet):
             if part is not None:
                 await part.close()
 
@@ -129,6 +131,9 @@ class PortalProcess:
                 ),
             ),
             event_lists=EventLists(self._event_store, self._joined.merchant_store),
+            payment_lists=PaymentLists(
+                PostgresPaymentLists(self._joined.lines), self._till.store, self._event_store
+            ),
             list_published_keys=self._list_published_keys,
             ping=self._ping,
         )

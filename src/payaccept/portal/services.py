@@ -15,6 +15,7 @@ from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.key_ring import KeyRing
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.oversight import Oversight
+from payaccept.operations.payment_lists import PaymentLists
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
@@ -67,5 +68,6 @@ class Services(Struct, frozen=True, kw_only=True):
     health: Health
     key_ring: KeyRing
     event_lists: EventLists
+    payment_lists: PaymentLists
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
