@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from payaccept.domain.audit import Entry, entry
+from payaccept.domain.dead_deliveries import DeadCount, DeadDelivery, Place
 from payaccept.domain.merchant import Merchant, MerchantState
 from payaccept.domain.user import Actor
 from payaccept.operations.people_ports import UserStore
@@ -14,39 +15,6 @@ from payaccept.operations.people_ports import UserStore
 PER_PAGE: Final = 50
 COUNTED: Final = 20_000
 """How many dead deliveries are looked at to count them by merchant and reason, the latest first."""
-
-
-class DeadCount(Struct, frozen=True, kw_only=True):
-    """Deliveries of a merchant that were given up for the same reason."""
-
-    client_id: str
-    merchant_name: str
-    reason: str
-    deliveries: int
-    first_at: datetime
-    last_at: datetime
-
-
-class DeadDelivery(Struct, frozen=True, kw_only=True):
-    """A delivery that was given up at `final_at`."""
-
-    event_id: str
-    client_id: str
-    merchant_name: str
-    payment_id: str | None
-    url: str
-    attempts: int
-    last_status: int | None
-    last_reason: str | None
-    created_at: datetime
-    final_at: datetime
-
-
-class Place(Struct, frozen=True):
-    """Where a page of dead deliveries begins: behind this one."""
-
-    final_at: datetime
-    event_id: str
 
 
 class AuditFilter(Struct, frozen=True, kw_only=True):

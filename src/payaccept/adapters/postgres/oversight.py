@@ -7,8 +7,8 @@ from typing import Any, Final
 from payaccept.adapters.postgres import statements
 from payaccept.adapters.postgres.line_pool import LinePool
 from payaccept.adapters.postgres.merchants import merchant_of
+from payaccept.domain.dead_deliveries import DeadCount, DeadDelivery, Place
 from payaccept.domain.merchant import Merchant, MerchantState
-from payaccept.operations.oversight import DeadCount, DeadDelivery, Place
 
 MOST_COUNTS: Final = 200
 _SQL: Final = statements.load("oversight.sql")
