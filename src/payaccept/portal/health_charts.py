@@ -40,7 +40,7 @@ def charts_of(spans: Sequence[Span], step_min: int) -> list[Sparkline]:
             "in a minute",
             _rate,
             [
-                ("Accepted", _GOOD, per_minute(Figure.REQUESTS, lambda code: not _is_refusal(code))),
+                ("Accepted", _GOOD, per_minute(Figure.REQUESTS, _is_accepted)),
                 ("Refused", _WARN, per_minute(Figure.REQUESTS, _is_refusal)),
                 ("Our faults", _BAD, per_minute(Figure.REQUESTS, lambda code: code in _OURS)),
             ],
@@ -199,6 +199,10 @@ def _sum(counts: Mapping[str, int], wanted: Callable[[str], bool]) -> float:
 
 def _is(kind: AttemptKind) -> Callable[[str], bool]:
     return lambda label: label == kind
+
+
+def _is_accepted(code: str) -> bool:
+    return not _is_refusal(code) and code not in _OURS
 
 
 def _is_refusal(code: str) -> bool:

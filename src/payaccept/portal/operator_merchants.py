@@ -38,10 +38,10 @@ async def show_list(
     request: PortalRequest,
     services: NamedDependency[Services],
     q: Text = "",
-    state: Text = "",
     behind: Text = "",
 ) -> Page:
     """List merchants, or those that are looked for."""
+    state = request.query_params.get("state", "")
     wanted = MerchantState(state) if state in set(MerchantState) else None
     merchants, older = await services.oversight.search_merchants(q.strip(), wanted, behind or None)
     return page(
@@ -124,8 +124,9 @@ async def change(
     if form.is_valid:
         try:
             await services.merchants.change(client_id, changes, services.clock(), actor(request))
-        except FieldsIllegal as refused:
-            form.fail("webhook_url", sentence(refused).removeprefix("WebhookUrl ").capitalize())
+        except FieldsIllegal:
+            problem = services.merchants.webhook_problem(str(changes.webhook_url))
+            form.fail("webhook_url", f"The address {problem}.")
         except SettingRefused as refused:
             form.fail("rate_limit", sentence(refused))
     if not form.is_valid:

@@ -11,6 +11,7 @@ from payaccept.adapters.postgres.line_pool import LinePool
 from payaccept.domain.health import STATES, Figure, Process, Sample, Span
 
 MOST_PROCESSES: Final = 500
+_FIGURES: Final = frozenset(map(str, Figure))
 _SQL: Final = statements.load("health.sql")
 
 
@@ -61,7 +62,7 @@ class PostgresHealth:
         async with self._lines.connection() as connection:
             cursor = await connection.execute(_SQL["select_health"], {"since": since, "step": step_min})
             for at, name, label, total, most in await cursor.fetchall():
-                if name in Figure:  # an older version may have written others
+                if name in _FIGURES:  # an older version may have written others
                     figure = Figure(name)
                     figures = found.setdefault(at, {})
                     figures.setdefault(figure, {})[label] = most if figure in STATES else total
