@@ -12,7 +12,7 @@ _INSERT = """
         convert_to(repeat('x', %(body_bytes)s), 'UTF8'), convert_to(repeat('y', %(body_bytes)s), 'UTF8'),
         CASE n.state WHEN 'FAIL' THEN 'USER_REJECTED' END,
         CASE n.state WHEN 'PROCESSING' THEN NULL ELSE 'evt_' || n.tail END, n.at, n.at,
- CASE n.state WHEN 'PROCESSING' THEN n.at END, CASE n.state WHEN 'PROCESSING' THEN NULL ELSE n.at END
+        CASE n.state WHEN 'PROCESSING' THEN n.at END, CASE n.state WHEN 'PROCESSING' THEN NULL ELSE n.at END
     FROM (
         SELECT g AS n, t.at,
             lpad(to_hex((extract(epoch FROM t.at) * 1000)::bigint), 12, '0')

@@ -29,6 +29,7 @@ from payaccept.operations.key_ring import KeyRing, Times
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.oversight import Oversight
 from payaccept.operations.payment_lists import PaymentLists
+from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.payments import Payments
 from payaccept.operations.provider_keys import PublishedKey
 from payaccept.operations.requests import Requests
@@ -89,6 +90,14 @@ class PortalProcess:
     def services(self) -> Services:
         """Return what the pages work with."""
         settings = self._settings
+        doctor = Doctor(self._joined.merchant_store, settings.environment, settings.urls)
+        events = Events(
+            self._event_store,
+            self._joined.merchant_store,
+            settings.environment,
+            wake_worker=self._wakeup.send,
+            clock=self._clock,
+        )
         return Services(
             site=Site(
                 environment=settings.environment,
@@ -107,14 +116,8 @@ class PortalProcess:
             visitors=Visitors(),
             key_proofs=KeyProofs(self._joined.merchant_store),
             requests=Requests(PostgresRequests(self._joined.lines)),
-            doctor=Doctor(self._joined.merchant_store, settings.environment, settings.urls),
-            events=Events(
-                self._event_store,
-                self._joined.merchant_store,
-                settings.environment,
-                wake_worker=self._wakeup.send,
-                clock=self._clock,
-            ),
+            doctor=doctor,
+            events=events,
             oversight=Oversight(
                 PostgresOversight(self._joined.lines),
                 PostgresAudit(self._joined.lines),
@@ -134,6 +137,7 @@ class PortalProcess:
             payment_lists=PaymentLists(
                 PostgresPaymentLists(self._joined.lines), self._till.store, self._event_store
             ),
+            payment_stories=PaymentStories(self._till.store, events, doctor, settings.environment),
             list_published_keys=self._list_published_keys,
             ping=self._ping,
         )

@@ -126,8 +126,9 @@ async def test_a_payment_is_found_by_any_of_its_ids(lists, parts, spread):
     payment_id = payment_id_of(await parts.create(shop, "createQROrder", NOW, paymentRequestId=request_id))
     owner = Owner(shop.client_id)
     for text in (payment_id, identifiers.acquirement_of(payment_id), request_id):
-        assert await lists.find(owner, text, shop) == payment_id
-    assert await lists.find(Operator(), payment_id) == payment_id
+        found = await lists.find(owner, text, shop)
+        assert (found.payment_id, found.client_id) == (payment_id, shop.client_id)
+    assert (await lists.find(Operator(), payment_id)).client_id == shop.client_id
     assert await lists.find(Operator(), request_id) is None
     stranger = merchant_made(NOW)
     for text in (payment_id, identifiers.acquirement_of(payment_id), request_id):
@@ -138,14 +139,15 @@ async def test_a_request_id_that_looks_like_one_of_ours_is_found_all_the_same(li
     shop = merchant_made(NOW)
     request_id = identifiers.new(identifiers.PAYMENT, 3, 0)
     payment_id = payment_id_of(await parts.create(shop, "createQROrder", NOW, paymentRequestId=request_id))
-    assert await lists.find(Owner(shop.client_id), request_id, shop) == payment_id
+    found = await lists.find(Owner(shop.client_id), request_id, shop)
+    assert found.payment_id == payment_id
 
 
 async def test_an_event_leads_to_its_payment(lists, settings):
     [event_id] = insert_events(settings.database_url, "sandbox_events", [datetime.now(UTC)])
     with psycopg.connect(settings.database_url) as connection:
         row = connection.execute("SELECT payment_id FROM events WHERE event_id = %s", [event_id]).fetchone()
-    assert await lists.find(Owner("sandbox_events"), event_id) == row[0]
+    assert (await lists.find(Owner("sandbox_events"), event_id)).payment_id == row[0]
     assert await lists.find(Owner("sandbox_shop"), event_id) is None
 
 

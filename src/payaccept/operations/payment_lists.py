@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from payaccept.domain import identifiers
 from payaccept.domain.merchant import Merchant, bucket_for
+from payaccept.domain.payment import Standing
 from payaccept.domain.payment_search import ListedPayment, PaymentSearch
 from payaccept.operations.events import Asker, EventStore, Owner
 from payaccept.operations.ports import PaymentStore
@@ -75,8 +76,8 @@ class PaymentLists:
             return PaymentPage(payments=page, older=page[-1].payment_id)
         return PaymentPage(payments=page, older=last, looked_back_to=None if last is None else made_at(last))
 
-    async def find(self, asker: Asker, text: str, merchant: Merchant | None = None) -> str | None:
-        """Return the paymentId that an id means: a paymentId, an acquirementId, an eventId, a paymentRequestId.
+    async def find(self, asker: Asker, text: str, merchant: Merchant | None = None) -> Standing | None:
+        """Return how the payment stands that an id means: paymentId, acquirementId, eventId, paymentRequestId.
 
         The last one only together with the merchant whose it is. None when there is no such payment, it is
         another merchant's than the asker, or the event is no payment's. Raises: OutcomeOpen.
@@ -91,7 +92,7 @@ class PaymentLists:
             standing = await self._payments.find_standing_by_request(bucket, merchant.client_id, text)
         if standing is None or (isinstance(asker, Owner) and standing.client_id != asker.client_id):
             return None
-        return standing.payment_id
+        return standing
 
 
 def made_at(identifier: str) -> datetime:

@@ -1,6 +1,6 @@
 """The front page, and a merchant's home."""
 
-from typing import Any
+from typing import Any, Final
 
 from litestar import Response, get
 from litestar.di import NamedDependency
@@ -8,11 +8,16 @@ from litestar.response import Redirect
 from msgspec import Struct
 
 from payaccept.domain.merchant import KeyState, Merchant, MerchantKey
+from payaccept.domain.payment_search import PaymentSearch
 from payaccept.domain.user import Membership, Permission
 from payaccept.portal.access import PortalRequest, everyone, member
+from payaccept.portal.amounts import preferred_locale
 from payaccept.portal.navigation import OPERATOR
+from payaccept.portal.payment_views import row_of
 from payaccept.portal.rendering import Page, page
 from payaccept.portal.services import Services
+
+_LATEST: Final = 5
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -43,12 +48,20 @@ async def front(request: PortalRequest) -> Response[Any]:
 async def show(
     request: PortalRequest, services: NamedDependency[Services], membership: NamedDependency[Membership]
 ) -> Page:
-    """Show a merchant at a glance: who it is to the API, and what to do next."""
+    """Show a merchant at a glance: its last payments, who it is to the API, and what to do next."""
     merchant = await services.merchants.get(membership.client_id)
     keys = await services.merchants.list_keys(membership.client_id)
     people = await services.people.list_members(membership.client_id)
+    latest = await services.payment_lists.search(membership.client_id, PaymentSearch(), limit=_LATEST)
+    locale = preferred_locale(request.headers.get("accept-language", ""))
     steps = _steps(membership, merchant, keys, alone=len(people) == 1)
-    return page(request, "home/merchant.html", merchant=merchant, steps=steps)
+    return page(
+        request,
+        "home/merchant.html",
+        merchant=merchant,
+        steps=steps,
+        rows=[row_of(payment, locale) for payment in latest.payments],
+    )
 
 
 def _steps(membership: Membership, merchant: Merchant, keys: list[MerchantKey], *, alone: bool) -> list[Step]:

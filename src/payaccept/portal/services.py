@@ -16,6 +16,7 @@ from payaccept.operations.key_ring import KeyRing
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.oversight import Oversight
 from payaccept.operations.payment_lists import PaymentLists
+from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
@@ -69,5 +70,6 @@ class Services(Struct, frozen=True, kw_only=True):
     key_ring: KeyRing
     event_lists: EventLists
     payment_lists: PaymentLists
+    payment_stories: PaymentStories
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]

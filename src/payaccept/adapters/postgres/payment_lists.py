@@ -47,9 +47,7 @@ class PostgresPaymentLists:
         async with self._lines.connection() as connection:
             cursor = await connection.execute(_SQL["search_payments"], values)
             rows = await cursor.fetchall()
-        found = [_listed(row) for *row, is_found, _ in rows if is_found]
-        last = rows[-1] if rows else None
-        return found, last[0] if last is not None and last[-1] else None
+        return [_listed(row[:-1]) for row in rows if row[0] is not None], rows[0][-1]
 
 
 def _listed(row: Any) -> ListedPayment:
