@@ -130,6 +130,8 @@ async def webhook_test(page: Page, visit: Visit) -> None:
         await page.get_by_role("button", name="Set the endpoint").click()
     await page.get_by_role("button", name="Send a test event").click()
     await page.get_by_text("No answer").wait_for()
+
+
 async def drilled(page: Page, visit: Visit) -> None:
     """A drill of an endpoint that believes everything; there is one for all looks."""
     await visit.sign_in(page)

@@ -31,7 +31,7 @@ class Joined:
         self.merchants = Merchants(self.merchant_store, settings.environment, settings.urls)
         self.seals = Seals(master_key_of(settings))
         self.passwords = Argon2Passwords(hasher)
-        store = PostgresUsers(self.lines)
+        self.user_store = store = PostgresUsers(self.lines)
         log = PostgresAudit(self.lines)
         self.sign_in = SignIn(store, PostgresAttempts(self.lines), self.passwords, self.seals)
         self.users = Users(store, log, self.merchants, self.passwords, self.seals)

@@ -5,8 +5,11 @@ from litestar.types import ASGIApp
 
 from payaccept import __version__
 from payaccept.adapters.postgres import migrations
+from payaccept.adapters.postgres.audit import PostgresAudit
 from payaccept.adapters.postgres.connections import SharedLine
 from payaccept.adapters.postgres.events import PostgresEvents
+from payaccept.adapters.postgres.health import PostgresHealth, PostgresPulse
+from payaccept.adapters.postgres.oversight import PostgresOversight
 from payaccept.adapters.postgres.payment_lists import PostgresPaymentLists
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.replays import PostgresReplays
@@ -15,14 +18,18 @@ from payaccept.adapters.postgres.requests import PostgresRequests
 from payaccept.adapters.postgres.wakeups import WakeupSender
 from payaccept.config import Settings, from_environ
 from payaccept.domain.errors import StoreUnavailable
+from payaccept.figures.pulse import Pulse
 from payaccept.line_log import LineLog
 from payaccept.operations import provider_keys
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
 from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
+from payaccept.operations.health import Health
 from payaccept.operations.key_proofs import KeyProofs
+from payaccept.operations.key_ring import KeyRing, Times
 from payaccept.operations.merchants import Merchants
+from payaccept.operations.oversight import Oversight
 from payaccept.operations.payment_lists import PaymentLists
 from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.payments import Payments
@@ -35,7 +42,7 @@ from payaccept.people_wiring import Joined
 from payaccept.portal.app import create_app
 from payaccept.portal.services import Clock, Services, Site
 from payaccept.portal.visitors import Visitors
-from payaccept.wiring import drills_of, now_utc, rules_of, simulated_wallet_of
+from payaccept.wiring import drills_of, now_utc, open_vault, rules_of, simulated_wallet_of
 
 
 class Till:
@@ -80,6 +87,7 @@ class PortalProcess:
         self._line = SharedLine(url, "portal-ready")
         self._joined = Joined(settings, "portal", hasher)
         self._till = Till(settings, self._joined.merchants)
+        self._pulse = Pulse("portal", PostgresPulse(url, process="portal"), clock)
         self._wakeup = WakeupSender(url, process="portal")
         self._event_store = PostgresEvents(url, process="portal", connections=4)
         self._events = Events(
@@ -116,6 +124,21 @@ class PortalProcess:
             doctor=doctor,
             drills=drills_of(settings, self._joined.lines, self._joined.merchant_store),
             events=self._events,
+            oversight=Oversight(
+                PostgresOversight(self._joined.lines),
+                PostgresAudit(self._joined.lines),
+                self._joined.user_store,
+            ),
+            health=Health(PostgresHealth(self._joined.lines), self._ping),
+            key_ring=KeyRing(
+                self._joined.merchant_store,
+                open_vault(settings),
+                Times(
+                    lead_s=settings.provider_key_lead_s,
+                    keep_s=settings.provider_keys_keep_s,
+                    max_age_s=settings.provider_keys_max_age_s,
+                ),
+            ),
             event_lists=EventLists(self._event_store, self._joined.merchant_store),
             payment_lists=PaymentLists(
                 PostgresPaymentLists(self._joined.lines), self._till.store, self._event_store
@@ -135,10 +158,12 @@ class PortalProcess:
         """Open everything, in the running loop."""
         self._log.start()
         self._till.start()
+        self._pulse.start()
 
     async def close(self) -> None:
         """Close everything."""
         for part in (
+            self._pulse,
             self._till,
             self._wakeup,
             self._event_store,

@@ -20,6 +20,7 @@ from payaccept.adapters.postgres.directory import PostgresDirectory
 from payaccept.adapters.postgres.drills import PostgresDrills
 from payaccept.adapters.postgres.events import PostgresEvents
 from payaccept.adapters.postgres.group_commit import lane_per_bucket, one_lane
+from payaccept.adapters.postgres.health import PostgresPulse
 from payaccept.adapters.postgres.lane_alarms import PostgresLaneAlarms
 from payaccept.adapters.postgres.line_pool import LinePool
 from payaccept.adapters.postgres.membership import PostgresMembership
@@ -195,7 +196,7 @@ class ApiProcess:
         self._documents = Documents(
             settings.environment, self._ping, self._list_keys, settings.provider_keys_max_age_s
         ).by_path()
-        self._figures = ApiFigures(self._documents, figures_dir)
+        self._figures = ApiFigures(self._documents, figures_dir, PostgresPulse(url, process="api"), now_utc)
         self._payments = Payments(
             self._store,
             self._wallet,
@@ -281,7 +282,10 @@ class WorkerProcess:
             settings.urls, timeout_s=settings.webhook_timeout_s, proxy=settings.egress_proxy
         )
         self._figures = WorkerFigures(
-            PostgresBacklog(url, process="worker"), lambda: self._sending.lanes.in_flight, now_utc
+            PostgresBacklog(url, process="worker"),
+            PostgresPulse(url, process="worker"),
+            lambda: self._sending.lanes.in_flight,
+            now_utc,
         )
         self._threads = ThreadPoolExecutor(SIGNING_THREADS, thread_name_prefix="sign")
         self._membership = PostgresMembership(url)

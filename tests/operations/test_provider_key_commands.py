@@ -14,7 +14,7 @@ import pytest
 
 from deployment import fetch_all
 from payaccept.cli import main
-from payaccept.cli.provider_keys import _in_words
+from payaccept.domain.durations import in_words
 from payaccept.wire import timestamps
 from processes import PAYACCEPT, environment, one_line
 
@@ -258,4 +258,4 @@ def test_a_withdrawal_says_what_merchants_will_see(type_in, run):
     [(0, "0 s"), (0.4, "0 s"), (59.6, "1 min"), (90, "1 min 30 s"), (3600, "1 h"), (1_090_220, "12 d 14 h")],
 )
 def test_a_length_of_time_is_told_by_its_two_largest_units(seconds, words):
-    assert _in_words(timedelta(seconds=seconds)) == words
+    assert in_words(timedelta(seconds=seconds)) == words

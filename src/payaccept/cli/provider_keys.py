@@ -14,6 +14,7 @@ from payaccept.cli.merchant_options import JsonOption
 from payaccept.cli.terminal import Failed
 from payaccept.config import Settings
 from payaccept.domain import provider_key
+from payaccept.domain.durations import in_words
 from payaccept.domain.provider_key import ProviderKey, ProviderKeyStatus, Rotation
 from payaccept.operations import provider_keys
 from payaccept.wiring import Administration
@@ -173,7 +174,7 @@ def _print(keys: Sequence[ProviderKey], now: datetime, *, json: bool = False) ->
     for change in changes:
         begins = change.status is ProviderKeyStatus.ACTIVE
         what = "signs, and no older one" if begins else "is not published any more"
-        ahead = f"in {_in_words(change.at - now)}"
+        ahead = f"in {in_words(change.at - now)}"
         terminal.say(f"  {when(change.at)}  {ahead:15}  keyVersion {change.key_version} {what}")
 
 
@@ -205,12 +206,12 @@ def _rotation_in_words(plan: Rotation, now: datetime, settings: Settings) -> lis
         f"keyVersion {new} will sign webhooks instead of keyVersion {old} (times in UTC):",
         "",
         f"  {'now':20}  {new} is made and published; {old} goes on signing",
-        f"  {when(plan.activates_at)}  {new} signs, in {_in_words(signs_in)}; {old} stays published",
-        f"  {when(plan.keeps_until)}  {old} is not published any more, {_in_words(kept_for)} later",
+        f"  {when(plan.activates_at)}  {new} signs, in {in_words(signs_in)}; {old} stays published",
+        f"  {when(plan.keeps_until)}  {old} is not published any more, {in_words(kept_for)} later",
         "",
         (
             "Merchants who choose the key by its keyVersion, as our SDK does, need do nothing: they have the new one"
-            f" when their copy of the list is renewed (it is good for {_in_words(max_age)}), or when they first"
+            f" when their copy of the list is renewed (it is good for {in_words(max_age)}), or when they first"
             f" meet it. Those who have copied keyVersion {old} by hand must copy {new} as well before it signs."
         ),
     ]
@@ -221,7 +222,7 @@ def _rotation_in_words(plan: Rotation, now: datetime, settings: Settings) -> lis
         )
     if kept_for < VERIFIED_LATE:
         told.append(
-            f"CAREFUL: merchants take a signature that is up to {_in_words(VERIFIED_LATE)} old, and after the last"
+            f"CAREFUL: merchants take a signature that is up to {in_words(VERIFIED_LATE)} old, and after the last"
             f" one of keyVersion {old} it is not published for as long."
         )
     return told
@@ -239,7 +240,7 @@ def _withdrawal_in_words(
     signing = provider_key.signing_key(after, now).key_version
     renewed = (
         "- What anybody signs with it is believed until a merchant's copy of the list is renewed. That takes up to"
-        f" {_in_words(timedelta(seconds=settings.provider_keys_max_age_s))} where copies are kept for as long as we"
+        f" {in_words(timedelta(seconds=settings.provider_keys_max_age_s))} where copies are kept for as long as we"
         " say, and longer elsewhere."
     )
     match provider_key.status_of(key, keys, now):
@@ -272,14 +273,3 @@ def _withdrawal_in_words(
                 ),
                 renewed,
             ]
-
-
-def _in_words(time: timedelta) -> str:
-    """Write a length of time by its two largest units."""
-    seconds = round(time.total_seconds())
-    days, seconds = divmod(seconds, 86_400)
-    hours, seconds = divmod(seconds, 3600)
-    minutes, seconds = divmod(seconds, 60)
-    parts = [(days, "d"), (hours, "h"), (minutes, "min"), (seconds, "s")]
-    shown = [f"{count} {unit}" for count, unit in parts if count]
-    return " ".join(shown[:2]) or "0 s"

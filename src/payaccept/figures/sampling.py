@@ -62,7 +62,7 @@ class Sampling:
         self._lost.set(sum(log.lost_total for log in self._logs))
         used = resource.getrusage(resource.RUSAGE_SELF)
         self._cpu.set(used.ru_utime + used.ru_stime)
-        self._memory.set(_resident_bytes(used.ru_maxrss))
+        self._memory.set(resident_bytes(used.ru_maxrss))
         self._heartbeat.set(time.time())
         self._more()
 
@@ -76,7 +76,7 @@ def _by_method() -> dict[str, Batches]:
     return named
 
 
-def _resident_bytes(peak: int) -> int:
+def resident_bytes(peak: int) -> int:
     """Return the memory in use; where the system does not say (macOS), what it was at most."""
     try:
         return int(_STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")

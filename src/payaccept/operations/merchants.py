@@ -82,19 +82,25 @@ class Merchants:
         """Return a merchant. Raises: MerchantNotFound."""
         return await self._store.get_merchant(client_id)
 
-    async def activate(self, client_id: str, now: datetime, by: Actor = COMMAND_LINE) -> Merchant:
+    async def activate(
+        self, client_id: str, now: datetime, by: Actor = COMMAND_LINE, reason: str | None = None
+    ) -> Merchant:
         """Let the merchant take payments. Raises: MerchantNotFound."""
-        return await self._move(client_id, MerchantState.ACTIVE, now, by)
+        return await self._move(client_id, MerchantState.ACTIVE, now, by, reason)
 
-    async def deactivate(self, client_id: str, now: datetime, by: Actor = COMMAND_LINE) -> Merchant:
+    async def deactivate(
+        self, client_id: str, now: datetime, by: Actor = COMMAND_LINE, reason: str | None = None
+    ) -> Merchant:
         """Stop the merchant from taking payments; what is under way goes on. Raises: MerchantNotFound."""
-        return await self._move(client_id, MerchantState.INACTIVE, now, by)
+        return await self._move(client_id, MerchantState.INACTIVE, now, by, reason)
 
-    async def _move(self, client_id: str, state: MerchantState, now: datetime, by: Actor) -> Merchant:
+    async def _move(
+        self, client_id: str, state: MerchantState, now: datetime, by: Actor, reason: str | None = None
+    ) -> Merchant:
         def decide(merchant: Merchant) -> Merchant:
             return msgspec.structs.replace(merchant, state=state, updated_at=now)
 
-        return await self._store.change_merchant(client_id, decide, _changed(by, now))
+        return await self._store.change_merchant(client_id, decide, _changed(by, now, reason))
 
     async def change(
         self, client_id: str, changes: Changes, now: datetime, by: Actor = COMMAND_LINE
@@ -170,9 +176,15 @@ class Merchants:
         return await self._store.list_keys(client_id)
 
     async def retire_key(
-        self, client_id: str, key_version: int, now: datetime, by: Actor = COMMAND_LINE
+        self,
+        client_id: str,
+        key_version: int,
+        now: datetime,
+        by: Actor = COMMAND_LINE,
+        reason: str | None = None,
     ) -> MerchantKey:
         """Refuse a key from now on. Raises: MerchantNotFound, KeyNotFound."""
+        why = {} if reason is None else {"reason": reason}
 
         def decide(key: MerchantKey) -> MerchantKey:
             if key.state is not KeyState.ACTIVE:
@@ -183,7 +195,7 @@ class Merchants:
             client_id,
             key_version,
             decide,
-            lambda before, after: key_entry(by, now, "key.retired", before, after),
+            lambda before, after: key_entry(by, now, "key.retired", before, after, **why),
             now,
         )
 
@@ -217,10 +229,12 @@ def created(merchant: Merchant, by: Actor) -> Entry:
     )
 
 
-def _changed(by: Actor, now: datetime) -> Callable[[Merchant, Merchant], Entry]:
+def _changed(by: Actor, now: datetime, reason: str | None = None) -> Callable[[Merchant, Merchant], Entry]:
+    why = {} if reason is None else {"reason": reason}
+
     def entry_of(before: Merchant, after: Merchant) -> Entry:
         subject = before.client_id
-        values = {"before": _shown(before), "after": _shown(after)}
+        values = {"before": _shown(before), "after": _shown(after) | why}
         return entry(by, now, "merchant.changed", subject, client_id=subject, **values)
 
     return entry_of

@@ -196,9 +196,11 @@ class ProviderKeyStore(Protocol):
         """Return all keys by version."""
 
     async def change_provider_keys(
-        self, decide: Callable[[list[ProviderKey]], list[ProviderKey]]
+        self,
+        decide: Callable[[list[ProviderKey]], list[ProviderKey]],
+        entry_of: Callable[[list[ProviderKey]], Entry] | None = None,
     ) -> list[ProviderKey]:
         """Read the keys, decide, and write those that are new or changed, in one transaction; return all.
 
-        What `decide` raises is raised, and nothing is written.
+        `entry_of` gets the keys as they are afterwards. What `decide` raises is raised, and nothing is written.
         """

@@ -1,5 +1,6 @@
 """The keys the service signs its notifications with."""
 
+import asyncio
 import logging
 from asyncio import get_running_loop
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from msgspec import UNSET, Struct, UnsetType
 
 from payaccept.domain import provider_key
+from payaccept.domain.audit import Entry, entry
 from payaccept.domain.provider_key import (
     ProviderKey,
     ProviderKeyStatus,
@@ -19,6 +21,7 @@ from payaccept.domain.provider_key import (
     signing_key,
     status_of,
 )
+from payaccept.domain.user import COMMAND_LINE, Actor
 from payaccept.operations.ports import ProviderKeyStore
 from payaccept.wire import timestamps
 
@@ -89,15 +92,26 @@ async def list_published(store: ProviderKeyStore, now: datetime) -> list[Publish
 
 
 async def rotate(
-    store: ProviderKeyStore, vault: KeyVault, now: datetime, *, lead_s: float, keep_s: float
+    store: ProviderKeyStore,
+    vault: KeyVault,
+    now: datetime,
+    *,
+    lead_s: float,
+    keep_s: float,
+    by: Actor = COMMAND_LINE,
 ) -> list[ProviderKey]:
     """Publish a new key that signs `lead_s` seconds from now on; returns all keys, the new one last.
 
     The one before it stays published for `keep_s` seconds after that. Raises: KeyRefused.
     """
-    pair = vault.new_key()
+    pair = await asyncio.to_thread(vault.new_key)
+
+    def entry_of(keys: list[ProviderKey]) -> Entry:
+        signs = {"activateTime": timestamps.write(keys[-1].activates_at)}
+        return entry(by, now, "provider key.published", _subject(keys[-1].key_version), after=signs)
+
     keys = await store.change_provider_keys(
-        lambda keys: provider_key.rotate(keys, pair, now, lead_s=lead_s, keep_s=keep_s)
+        lambda keys: provider_key.rotate(keys, pair, now, lead_s=lead_s, keep_s=keep_s), entry_of
     )
     _log.info(
         "provider key published",
@@ -107,19 +121,36 @@ async def rotate(
 
 
 async def withdraw(
-    store: ProviderKeyStore, vault: KeyVault | None, now: datetime, key_version: int
+    store: ProviderKeyStore,
+    vault: KeyVault | None,
+    now: datetime,
+    key_version: int,
+    by: Actor = COMMAND_LINE,
+    reason: str | None = None,
 ) -> list[ProviderKey]:
     """Take a key out of use at once: not published, not signing, for good; returns all keys.
 
     With a vault the key may be the one that signs: another one does so at once.
     Raises: KeyNotFound, KeyRefused.
     """
-    replacement = None if vault is None else vault.new_key()
+    replacement = None if vault is None else await asyncio.to_thread(vault.new_key)
+
+    def entry_of(keys: list[ProviderKey]) -> Entry:
+        # A key may come from a clock ahead of ours.
+        signing = signing_key(keys, max([now, *(key.created_at for key in keys)]))
+        after = {"signs": _subject(signing.key_version)}
+        why = {} if reason is None else {"reason": reason}
+        return entry(by, now, "provider key.withdrawn", _subject(key_version), after=after | why)
+
     keys = await store.change_provider_keys(
-        lambda keys: provider_key.withdraw(keys, key_version, now, replacement)
+        lambda keys: provider_key.withdraw(keys, key_version, now, replacement), entry_of
     )
     _log.info("provider key withdrawn", extra={"keyVersion": key_version})
     return keys
+
+
+def _subject(key_version: int) -> str:
+    return f"provider keyVersion {key_version}"
 
 
 class Signer(Struct, frozen=True):

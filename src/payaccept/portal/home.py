@@ -12,6 +12,7 @@ from payaccept.domain.payment_search import PaymentSearch
 from payaccept.domain.user import Membership, Permission
 from payaccept.portal.access import PortalRequest, everyone, member
 from payaccept.portal.amounts import preferred_locale
+from payaccept.portal.navigation import OPERATOR
 from payaccept.portal.payment_views import row_of
 from payaccept.portal.rendering import Page, page
 from payaccept.portal.services import Services
@@ -36,6 +37,8 @@ async def front(request: PortalRequest) -> Response[Any]:
     viewer = request.user
     if viewer is None:
         return page(request, "home/front.html")
+    if viewer.user.staff:
+        return Redirect(OPERATOR, status_code=303)
     if len(viewer.memberships) == 1:
         return Redirect(f"/m/{viewer.memberships[0].client_id}", status_code=303)
     return page(request, "home/merchants.html")

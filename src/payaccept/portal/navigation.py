@@ -35,6 +35,18 @@ _OF_MERCHANT: Final = (
 )
 
 
+OPERATOR: Final = "/operator"
+"""Where the operator's area begins."""
+
+_OF_OPERATOR: Final = (
+    Section("Overview", "operator", "/operator"),
+    Section("Merchants", "home", "/operator/merchants"),
+    Section("Payments", "payments", "/operator/payments"),
+    Section("Deliveries", "webhooks", "/operator/deliveries"),
+    Section("Provider keys", "keys", "/operator/keys"),
+    Section("Audit log", "audit", "/operator/audit"),
+)
+
 _SHOWN: Final = 8
 """How many merchants stand in the navigation; the front page has them all."""
 
@@ -44,19 +56,25 @@ def own_sections_for(viewer: Viewer | None, environment: Environment) -> list[Se
     if viewer is None:
         return []
     sections = [Section("Account", "account", "/account"), Section("Documentation", "docs", "/docs")]
+    if viewer.user.staff and viewer.memberships:
+        sections.insert(0, Section("Operator's area", "operator", OPERATOR))
     if environment is Environment.SANDBOX:
         sections.append(Section("Simulated wallet", "wallet", "/wallet"))
     return sections
 
 
 def sections_for(viewer: Viewer | None, membership: Membership | None) -> list[Section]:
-    """Return the sections of the merchant that is looked at, as far as the role goes; else the merchants."""
+    """Return the sections of the merchant that is looked at, as far as the role goes; else the merchants.
+
+    For the provider's staff, the operator's area comes before its own merchants.
+    """
     if viewer is None:
         return []
     if membership is None:
-        return [
+        merchants = [
             Section(one.merchant_name, "home", f"/m/{one.client_id}") for one in viewer.memberships[:_SHOWN]
         ]
+        return [*_OF_OPERATOR, *merchants] if viewer.user.staff else merchants
     root = f"/m/{membership.client_id}"
     return [
         Section(place.label, place.icon, root + place.below)

@@ -10,12 +10,12 @@ from litestar.response import Redirect
 from markupsafe import Markup
 
 from payaccept.domain.lanes import FailingLane
-from payaccept.domain.user import Actor, Viewer
+from payaccept.domain.user import Actor, Membership, Viewer
 from payaccept.operations.sign_in import MustWait
 from payaccept.portal import cookies, csrf
 from payaccept.portal.assets import Assets
 from payaccept.portal.forms import Form
-from payaccept.portal.navigation import own_sections_for, sections_for
+from payaccept.portal.navigation import OPERATOR, own_sections_for, sections_for
 from payaccept.portal.services import Services
 from payaccept.portal.webhook_views import FailingBanner, failing_banner
 from payaccept.wire import timestamps
@@ -53,7 +53,7 @@ def page(
     """
     services: Services = request.app.state.services
     viewer: Viewer | None = request.scope.get("user")
-    membership = None if viewer is None else viewer.membership(request.path_params.get("client_id", ""))
+    membership = _membership_at(request, viewer)
     notice = _notice(request, services)
     html = request.app.state.templates.get_template(template).render(
         site=services.site,
@@ -62,6 +62,7 @@ def page(
         sections=sections_for(viewer, membership),
         own_sections=own_sections_for(viewer, services.site.environment),
         path=request.url.path,
+        in_operators_area=_is_operators(request),
         form=form or Form({}),
         notice=notice,
         failing=_failing(request, services),
@@ -121,6 +122,18 @@ def waiting(refused: MustWait) -> str:
     if refused.seconds < 90:  # noqa: PLR2004
         return f"Wait {refused.seconds} seconds before the next one."
     return f"Wait {-(-refused.seconds // 60)} minutes before the next one."
+
+
+def _is_operators(request: Request[Any, Any, Any]) -> bool:
+    path = request.url.path
+    return path == OPERATOR or path.startswith(f"{OPERATOR}/")
+
+
+def _membership_at(request: Request[Any, Any, Any], viewer: Viewer | None) -> Membership | None:
+    """Return what the viewer is in the merchant that the page is one of; the operator's pages are no merchant's."""
+    if viewer is None or _is_operators(request):
+        return None
+    return viewer.membership(request.path_params.get("client_id", ""))
 
 
 def _failing(request: Request[Any, Any, Any], services: Services) -> FailingBanner | None:

@@ -64,7 +64,7 @@ async def show(
     return page(
         request,
         "requests/requests.html",
-        lines=[_line(one) for one in seen],
+        lines=[line_of(one) for one in seen],
         everything=everything,
         code=wanted,
         older=older,
@@ -119,7 +119,8 @@ def operation_of(refused: RefusedRequest) -> str:
     return name if name in REQUESTS else path[:80]
 
 
-def _line(seen: Seen) -> Line:
+def line_of(seen: Seen) -> Line:
+    """Return a request as a list shows it."""
     if not isinstance(seen, RefusedRequest):
         return Line(seen=seen, operation=seen.operation, is_refused=False)
     rule, told = rule_of(seen.result_code, seen.message)

@@ -11,8 +11,11 @@ from payaccept.operations.doctor import Doctor
 from payaccept.operations.drills import Drills
 from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
+from payaccept.operations.health import Health
 from payaccept.operations.key_proofs import KeyProofs
+from payaccept.operations.key_ring import KeyRing
 from payaccept.operations.merchants import Merchants
+from payaccept.operations.oversight import Oversight
 from payaccept.operations.payment_lists import PaymentLists
 from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.people import People
@@ -67,6 +70,9 @@ class Services(Struct, frozen=True, kw_only=True):
     events: Events
     drills: Drills | None
     """The sandbox's webhook drills; None in production."""
+    oversight: Oversight
+    health: Health
+    key_ring: KeyRing
     event_lists: EventLists
     payment_lists: PaymentLists
     payment_stories: PaymentStories

@@ -48,6 +48,21 @@ class PostgresAudit:
             cursor = await connection.execute(_SQL["select_entries_of_user"], values)
             return _entries(await cursor.fetchall())
 
+    async def list_of_all(
+        self, client_id: str | None, user_id: str | None, before_id: str, limit: int
+    ) -> list[Entry]:
+        """Return entries older than one, newest first: of a merchant, of a person, of both or of all."""
+        values = {"client_id": client_id, "user_id": user_id, "before_id": before_id, "limit": limit}
+        statement = {
+            (False, False): "select_entries",
+            (True, False): "select_entries_of_merchant",
+            (False, True): "select_entries_by_user",
+            (True, True): "select_entries_of_merchant_by_user",
+        }[client_id is not None, user_id is not None]
+        async with self._lines.connection() as connection:
+            cursor = await connection.execute(_SQL[statement], values)
+            return _entries(await cursor.fetchall())
+
 
 def _entries(rows: Iterable[tuple[Any, ...]]) -> list[Entry]:
     return [Entry(**dict(zip(Entry.__struct_fields__, row, strict=True))) for row in rows]

@@ -146,7 +146,9 @@ class PostgresMerchants:
             return await _list_provider_keys(connection)
 
     async def change_provider_keys(
-        self, decide: Callable[[list[ProviderKey]], list[ProviderKey]]
+        self,
+        decide: Callable[[list[ProviderKey]], list[ProviderKey]],
+        entry_of: Callable[[list[ProviderKey]], Entry] | None = None,
     ) -> list[ProviderKey]:
         """Read the keys, decide, and write those that are new or changed, in one transaction.
 
@@ -154,7 +156,7 @@ class PostgresMerchants:
         """
         async with self._change() as (connection, _):
             stored = {key.key_version: key for key in await _list_provider_keys(connection)}
-            keys = decide(list(stored.values()))
+            keys = sorted(decide(list(stored.values())), key=lambda key: key.key_version)
             for key in keys:
                 before = stored.get(key.key_version)
                 if key != before:
@@ -162,7 +164,8 @@ class PostgresMerchants:
                     await connection.execute(
                         _PROVIDER_SQL[statement], {name: getattr(key, name) for name in key.__struct_fields__}
                     )
-        return sorted(keys, key=lambda key: key.key_version)
+            await audit.record(connection, None if entry_of is None else entry_of(keys))
+        return keys
 
 
 async def insert(connection: Connection, merchant: Merchant) -> None:

@@ -20,3 +20,26 @@ FROM audit_log
 WHERE user_id = %(user_id)s AND client_id IS NULL AND entry_id < %(before_id)s
 ORDER BY entry_id DESC
 LIMIT %(limit)s;
+
+-- name: select_entries
+-- Of everybody, for the provider's staff.
+SELECT entry_id, at, client_id, user_id, actor, address, action, subject, before, after
+FROM audit_log
+WHERE entry_id < %(before_id)s
+ORDER BY entry_id DESC
+LIMIT %(limit)s;
+
+-- name: select_entries_by_user
+-- All that a person did, in merchants, too.
+SELECT entry_id, at, client_id, user_id, actor, address, action, subject, before, after
+FROM audit_log
+WHERE user_id = %(user_id)s AND entry_id < %(before_id)s
+ORDER BY entry_id DESC
+LIMIT %(limit)s;
+
+-- name: select_entries_of_merchant_by_user
+SELECT entry_id, at, client_id, user_id, actor, address, action, subject, before, after
+FROM audit_log
+WHERE client_id = %(client_id)s AND user_id = %(user_id)s AND entry_id < %(before_id)s
+ORDER BY entry_id DESC
+LIMIT %(limit)s;
