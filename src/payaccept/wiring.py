@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Self
 
-from payaccept import __version__, logs
+from payaccept import __version__, garbage, logs
 from payaccept.adapters.postgres import migrations
 from payaccept.adapters.postgres.backlog import PostgresBacklog
 from payaccept.adapters.postgres.connections import SharedLine
@@ -35,8 +35,8 @@ from payaccept.api.gate import Gate
 from payaccept.api.kernel import Kernel
 from payaccept.config import SettingInvalid, Settings, from_environ
 from payaccept.domain.errors import StoreUnavailable
-from payaccept.domain.lanes import Limits
 from payaccept.domain.merchant import Environment
+from payaccept.domain.places import Limits
 from payaccept.figures.processes import ApiFigures, WorkerFigures
 from payaccept.figures.slab import Slab
 from payaccept.operations import provider_keys
@@ -48,11 +48,10 @@ from payaccept.operations.payments import Payments, Rules
 from payaccept.operations.progress import Progress
 from payaccept.operations.provider_keys import CurrentSigner, PublishedKey, Signer
 from payaccept.operations.recorder import Recorder
-from payaccept.operations.sending import Sending
+from payaccept.operations.sending import SIGNING_THREADS, Sending
 from payaccept.wire import signing
 from payaccept.worker import Worker
 
-SIGNING_THREADS: Final = 2
 PAUSES_A_STEP: Final = 5
 """How much shorter the first pause of an open circuit breaker is than the first step of the retries."""
 _log = logging.getLogger(__name__)
@@ -319,6 +318,7 @@ class WorkerProcess:
 
     async def run(self) -> None:
         """Work until stopped."""
+        garbage.spare_the_collector()
         self._figures.start()
         self._directory.start()
         self._payments.start()

@@ -78,6 +78,7 @@ async def test_a_lane_that_was_told_of_is_looked_into_without_looking_for_others
         await hand.settle_down()
         assert [post.host for post in hand.endpoints.journal] == ["shop.example"]
         time.go_on(0.2)
+        await hand.sending.walk()
         await hand.sending.fill()
         await hand.settle_down()
         assert fetch_all(url, "SELECT DISTINCT state FROM deliveries") == [("ACKNOWLEDGED",)]

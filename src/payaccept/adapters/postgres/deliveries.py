@@ -57,6 +57,7 @@ class PostgresDeliveries:
 
     def __init__(self, database_url: str, *, routing: Routing = one_lane) -> None:
         self._claims = SharedLine(database_url, "worker-claim", hot=True)
+        self._walks = SharedLine(database_url, "worker-walk", hot=True)
         self._rest = SharedLine(database_url, "worker-deliveries", hot=True)
         self._outcomes = GroupCommit[_Outcome, bool](
             _record,
@@ -75,11 +76,12 @@ class PostgresDeliveries:
         """Close all connections."""
         await self._outcomes.close()
         await self._claims.close()
+        await self._walks.close()
         await self._rest.close()
 
     async def list_due_lanes(self, after: str, now: datetime, since: datetime, limit: int) -> list[str]:
         """Return the lanes behind `after`, in order, in which something fell due between `since` and `now`."""
-        async with self._claims.connection() as connection:
+        async with self._walks.connection() as connection:
             cursor = await connection.execute(
                 _SQL["select_due_lanes"],
                 {"after": after, "since": since, "now": now, "limit": limit},
