@@ -21,7 +21,7 @@ from payaccept.domain.delivery import (
     Timing,
     Unreachable,
 )
-from payaccept.domain.lanes import Limits
+from payaccept.domain.places import Limits
 from payaccept.operations.deliveries import Deliveries
 from payaccept.operations.provider_keys import Signer
 from payaccept.operations.sending import Sending
@@ -165,6 +165,7 @@ class Hand:
     async def step(self) -> None:
         """Claim what fits, and see it through as far as the endpoints let it."""
         self.sending.look()
+        await self.sending.walk()
         await self.sending.fill()
         await self.settle_down()
 

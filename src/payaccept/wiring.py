@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
-from payaccept import __version__, logs
+from payaccept import __version__, garbage, logs
 from payaccept.adapters.mail import SmtpMail
 from payaccept.adapters.postgres import migrations
 from payaccept.adapters.postgres.backlog import PostgresBacklog
@@ -45,8 +45,8 @@ from payaccept.config import SettingInvalid, Settings, from_environ
 from payaccept.domain.delivery import RETRY_AFTER_AT_MOST
 from payaccept.domain.drill import UNKNOWN_KEY_VERSION
 from payaccept.domain.errors import StoreUnavailable
-from payaccept.domain.lanes import Limits
 from payaccept.domain.merchant import Environment
+from payaccept.domain.places import Limits
 from payaccept.figures.processes import ApiFigures, WorkerFigures
 from payaccept.figures.slab import Slab
 from payaccept.operations import provider_keys
@@ -63,11 +63,10 @@ from payaccept.operations.provider_keys import CurrentSigner, PublishedKey, Sign
 from payaccept.operations.recorder import Recorder
 from payaccept.operations.replays import ReplayRunner
 from payaccept.operations.reports import Reports
-from payaccept.operations.sending import Sending
+from payaccept.operations.sending import SIGNING_THREADS, Sending
 from payaccept.wire import signing
 from payaccept.worker import Worker
 
-SIGNING_THREADS: Final = 2
 USER_AGENT: Final = f"payaccept/{__version__}"
 PAUSES_A_STEP: Final = 5
 """How much shorter the first pause of an open circuit breaker is than the first step of the retries."""
@@ -395,6 +394,7 @@ class WorkerProcess:
 
     async def run(self) -> None:
         """Work until stopped."""
+        garbage.spare_the_collector()
         self._figures.start()
         self._directory.start()
         self._payments.start()

@@ -31,7 +31,7 @@ Step = Callable[[], Awaitable[float]]
 
 
 class Worker:
-    """Loops that sleep until it is time for their next step; two of them are woken before that.
+    """Loops that sleep until it is time for their next step; some of them are woken before that.
 
     drilling: what does the sandbox's webhook drills; None in production
     """
@@ -58,13 +58,15 @@ class Worker:
         self._alarms = alarms
         self._payments_due = asyncio.Event()
         self._deliveries_due = asyncio.Event()
+        self._lanes_due = asyncio.Event()
         self._stopped = asyncio.Event()
 
     def wake(self, lane: str | None = None) -> None:
         """Look now: something may be due, in a lane or anywhere."""
+        self._sending.look(lane)
         if lane is None:
             self._payments_due.set()
-        self._sending.look(lane)
+            self._lanes_due.set()
         self._deliveries_due.set()
 
     def fill(self) -> None:
@@ -81,6 +83,7 @@ class Worker:
         steps = {
             self._move_payments: self._payments_due,
             self._sending.fill: self._deliveries_due,
+            self._sending.walk: self._lanes_due,
             self._thin_out: self._stopped,
             self._meet: self._stopped,
             self._keep_lanes: self._stopped,

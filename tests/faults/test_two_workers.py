@@ -1,4 +1,6 @@
-"""Two workers share the deliveries, and `kill -9` meets each of them in turn, a hundred times, under load.
+"""Two workers share the deliveries, and `kill -9` meets now the one and now the other, a hundred times in all.
+
+They are under load all the time, and each has work in hand before it is killed.
 
 The receiver's journal is the oracle: every event arrived and was acknowledged, the same bytes whenever, rightly
 signed; and what arrived again had been in hand when a worker was killed.
@@ -75,6 +77,8 @@ async def test_no_event_is_lost_and_none_is_doubled_that_was_not_in_hand(
     url = settings.database_url
     shops = [merchant_made(NOW, base_bucket=number) for number in range(SHOPS)]
     in_hand: set[tuple[str, UUID]] = set()  # at any of the kills: an event, and the claim on it
+    killed: list[int] = []
+    hit = 0
     async with AsyncExitStack() as stack:
         receiver = await stack.enter_async_context(Receiver(hook=acknowledge_later))
         parts = await stack.enter_async_context(Parts(settings))
@@ -90,14 +94,18 @@ async def test_no_event_is_lost_and_none_is_doubled_that_was_not_in_hand(
             arrived = len(receiver.journal)
             await eventually(lambda so_far=arrived: len(receiver.journal) >= so_far + 5, "they work", 30)
             await asyncio.sleep(random.uniform(0.05, 0.25))  # noqa: S311 - no secret
+            killed.append(workers.running[number % 2].pid or 0)
             await asyncio.to_thread(workers.kill, number % 2)
-            in_hand.update(reading.execute(CLAIMS).fetchall())
+            claimed = set(reading.execute(CLAIMS).fetchall())
+            hit += bool(claimed - in_hand)
+            in_hand |= claimed
             workers.start(number % 2)
         stopped.set()
         count = await buying
         pending = "SELECT count(*) FROM deliveries WHERE state <> 'ACKNOWLEDGED'"
         await eventually(lambda: reading.execute(pending.encode()).fetchone() == (0,), "all is delivered", 40)
-    assert len(in_hand) > KILLS, "there was load"
+    assert len(set(killed)) == KILLS, "each time another process"
+    assert hit > KILLS * 0.8, "there was load: nearly every time something new was in hand"
     journal_agrees(url, receiver, keys, count, Counter(event_id for event_id, _ in in_hand))
 
 

@@ -13,7 +13,7 @@ from deployment import NOW, after, fetch_all, run_sql
 from payaccept.adapters.postgres.merchants import PostgresMerchants
 from payaccept.adapters.vault import Vault
 from payaccept.domain.errors import KeyNotFound, KeyRefused, StoreUnavailable
-from payaccept.domain.provider_key import ProviderKey, ProviderKeyStatus, signing_key, status_of
+from payaccept.domain.provider_key import ProviderKey, ProviderKeyStatus, status_of
 from payaccept.operations import provider_keys
 from payaccept.operations.provider_keys import KEYS_KEPT_S, CurrentSigner
 from payaccept.sdk.keys import load_public
@@ -234,8 +234,9 @@ async def test_while_the_database_is_away_nothing_is_signed_for_long(vault, tmp_
     await away.close()
 
 
-async def test_before_the_first_key_there_is_none_to_sign_with(store):
-    keys = await store.list_provider_keys()
-    with pytest.raises(LookupError):
-        signing_key(keys, after(-1))
-    assert statuses(keys, -1) == ["PUBLISHED"]
+async def test_sending_goes_on_when_the_clock_is_set_back_before_the_only_key(store, vault):
+    clock = Clock()
+    clock.now = after(-86_400)
+    signer = await CurrentSigner(store, vault, clock)()
+    assert signer.key_version == 1
+    assert statuses(await store.list_provider_keys(), -86_400) == ["ACTIVE"]

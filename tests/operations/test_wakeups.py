@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 
 from delivering import Time, at_hand, insert_due
@@ -78,6 +79,27 @@ async def test_a_lane_that_was_told_of_is_looked_into_without_looking_for_others
         await hand.settle_down()
         assert [post.host for post in hand.endpoints.journal] == ["shop.example"]
         time.go_on(0.2)
+        await hand.sending.walk()
         await hand.sending.fill()
         await hand.settle_down()
         assert fetch_all(url, "SELECT DISTINCT state FROM deliveries") == [("ACKNOWLEDGED",)]
+
+
+async def test_what_one_is_told_of_does_not_wait_for_the_pause_after_what_was_found(fresh_database):
+    url, time = fresh_database(), Time()
+    async with at_hand(url, time) as hand:
+        await hand.step()
+        hand.sending._rest_at_s = time.monotonic_s + 10
+        insert_due(url, {"shop.example": "sandbox_1", "another.example": "sandbox_2"})
+        time.go_on(1)
+        hand.sending.look(LANE)
+        await hand.sending.walk()
+        wait_s = await hand.sending.fill()
+        await hand.settle_down()
+        assert [post.host for post in hand.endpoints.journal] == ["shop.example"]
+        assert wait_s == 0, "the rest has its turn"
+        assert await hand.sending.fill() == pytest.approx(9)
+        time.go_on(9)
+        await hand.sending.fill()
+        await hand.settle_down()
+        assert [post.host for post in hand.endpoints.journal] == ["shop.example", "another.example"]

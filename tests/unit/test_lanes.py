@@ -9,18 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from payaccept.domain.lanes import (
-    AHEAD,
-    BRISK_S,
     COMMITTED_WITHIN,
     LANES_KEPT,
-    LONG_AGO,
     OPENS_AFTER,
-    SLOW_S,
     FailingLane,
     Lanes,
-    Limits,
     merchant_of,
 )
+from payaccept.domain.places import AHEAD, BRISK_S, LONG_AGO, SLOW_S, Limits
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SINCE = NOW - timedelta(seconds=15)
@@ -164,8 +160,41 @@ def test_half_the_places_are_kept_for_lanes_that_answer():
     desk = Desk()
     well = several(300)[200:]
     desk.prove(*well)
-    assert sum(desk.claim(*several(200)).values()) == 128
+    for _ in range(20):  # these hang, and new ones are tried
+        for name in desk.claim(*several(200)):
+            desk.lanes.begin(name, desk.now_s)
+        desk.now_s += SLOW_S + 0.1
+    assert desk.lanes.in_flight == 128
     assert sum(desk.claim(*well).values()) == 128
+
+
+def test_where_new_lanes_hang_a_few_are_tried_at_a_time_and_each_that_answers_makes_room_for_the_next():
+    desk = Desk()
+    names = several(300)
+    hanging = list(desk.claim(*names[:200]))
+    assert len(hanging) == 96, "three eighths of the places"
+    for name in hanging:
+        desk.lanes.begin(name, desk.now_s)
+    desk.now_s += SLOW_S + 0.1
+    tried = list(desk.claim(*names[200:]))
+    assert len(tried) == 3
+    assert desk.claim(*names[200:]) == {}
+    begun_s = desk.now_s
+    desk.lanes.begin(tried[0], begun_s)
+    desk.lanes.finish(tried[0], begun_s, desk.now_s, unwell=False, reason="", now=NOW)
+    assert desk.lanes.end(tried[0], desk.now_s), "it is time to claim: the next can be tried"
+    assert names[203] in desk.claim(*names[200:])
+
+
+def test_of_new_lanes_those_one_was_told_of_come_before_those_that_were_found():
+    desk = Desk(Limits(in_all=8))
+    names = several(12)
+    assert len(desk.claim(*names[:10])) == 3
+    for name in (names[11], names[10]):
+        assert desk.lanes.plan([name], desk.now_s, since=SINCE, told=True) == []
+    for name in names[:3]:
+        desk.exchange(name, unwell=True)
+    assert list(desk.plan(*names[3:10])) == [names[11], names[10], names[3]]
 
 
 def test_a_lane_that_hangs_counts_with_those_that_do_not_answer():
@@ -188,7 +217,31 @@ def test_failing_lanes_hold_a_quarter_of_the_places_at_most():
     for name in failing:
         desk.fail(name, 1)
     assert sum(desk.claim(*failing).values()) == 64
-    assert sum(desk.claim(*several(400)[200:]).values()) == 64, "and leave room for those not known yet"
+    assert sum(desk.claim(*several(400)[200:]).values()) == 32, "and leave room for those not known yet"
+
+
+def test_what_one_lane_cannot_have_is_shared_among_the_others():
+    desk = Desk()
+    well, pausing = several(20), several(220)[20:]
+    desk.prove(*well)
+    for name in pausing:
+        desk.fail(name, 1)
+    taken = desk.claim(*pausing, *well)
+    assert sum(taken.get(name, 0) for name in pausing) == 64
+    assert min(taken[name] for name in well) >= 9, "of 192 places, and not one"
+
+
+def test_lanes_that_pause_do_not_hide_those_that_have_more_due():
+    desk = Desk()
+    pausing, well = several(600), lane(1000)
+    for name in pausing:
+        desk.fail(name, OPENS_AFTER)
+        desk.lanes.plan([name], desk.now_s, since=SINCE)
+    desk.prove(well)
+    for _ in range(desk.claim(well)[well]):
+        desk.lanes.end(well, desk.now_s)
+    desk.lanes.plan(pausing, desk.now_s, since=SINCE)
+    assert well in desk.plan()
 
 
 def test_those_that_keep_one_waiting_leave_half_of_these_to_those_that_fail_at_once():

@@ -159,9 +159,36 @@ def test_a_key_is_withdrawn_once_and_must_be_there():
         withdraw(keys, 9, at(20), None)
 
 
-def test_the_only_key_is_not_taken_back_while_a_clock_behind_says_that_it_waits():
-    with pytest.raises(KeyRefused, match="the only one"):
-        withdraw(FIRST, 1, at(-1), PAIR)
+def test_before_the_first_key_was_made_by_a_clock_that_was_set_back_it_signs_all_the_same():
+    assert signing_key(FIRST, at(-3600)).key_version == 1
+    assert statuses(FIRST, -3600) == "A"
+    assert statuses(TWO, -3600) == "AP", "and none before its turn"
+    assert changes_ahead(FIRST, at(-3600)) == []
+
+
+def test_where_only_a_key_that_waits_is_published_it_signs():
+    gone = [replace(TWO[0], withdraws_at=at(5)), TWO[1]]
+    assert signing_key(gone, at(10)).key_version == 2
+    assert statuses(gone, 10) == "WA"
+
+
+def test_with_no_key_published_nothing_signs():
+    with pytest.raises(LookupError):
+        signing_key([replace(FIRST[0], withdraws_at=at(0))], at(1))
+
+
+def test_the_only_key_is_replaced_by_a_clock_behind_as_by_any_other():
+    with pytest.raises(KeyRefused, match="without it nothing would"):
+        withdraw(FIRST, 1, at(-1), None)
+    keys = withdraw(FIRST, 1, at(-1), PAIR)
+    assert statuses(keys, -1) == "AP"
+    assert statuses(keys, 0) == "WA"
+
+
+def test_a_rotation_by_a_clock_behind_has_its_lead():
+    keys = rotated(FIRST, -7200)
+    assert statuses(keys, -7200) == statuses(keys, -3601) == "AP"
+    assert statuses(keys, -3600) == statuses(keys, 0) == "RA"
 
 
 def test_a_key_made_by_a_clock_ahead_is_withdrawn_when_it_was_made():

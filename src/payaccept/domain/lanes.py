@@ -1,20 +1,11 @@
-"""Which lanes get a worker's free places, so that no destination can slow another down.
+"""What a worker knows of the lanes it delivers to, and what it has in hand of each.
 
 A lane is a merchant's destination: merchant, scheme, host and port. A delivery is *in hand* from its lease to
-its recorded outcome, and *in flight* while its exchange with the merchant's endpoint lasts.
+its recorded outcome, and *in flight* while its exchange with the merchant's endpoint lasts. How many places a lane
+gets is told in `places`.
 
-    in flight   at most `per_lane` in a lane; one while the lane's circuit breaker is open
-    in hand     at most `per_merchant` of a merchant, `in_all` of this worker. A lane has in hand what it may have
-                in flight; while it answers briskly `AHEAD` times that, so that the next are signed meanwhile
-
-Places are handed out to the lanes that were served the longest ago, to each the same share first. A lane is
-*failing* after an exchange in which its endpoint was unwell, and *new* until it has answered once; both get one
-place. Failing lanes hold at most a quarter of the places, those that keep one waiting at most half of these; they
-and the new and the slow ones hold at most half, of a merchant's, too: however many endpoints hang, those that answer
-find room.
-
-The circuit breaker opens after `OPENS_AFTER` unwell exchanges in a row. Then one delivery at a time probes the
-endpoint, with a pause after each that finds it unwell, longer each time. Any answer that is not unwell closes it.
+The circuit breaker of a lane opens after `OPENS_AFTER` unwell exchanges in a row. Then one delivery at a time probes
+the endpoint, with a pause after each that finds it unwell, longer each time. Any answer that is not unwell closes it.
 Nothing is dropped: what waits, waits.
 
 Pure: told the time, by a clock that is never set (`now_s`).
@@ -22,32 +13,22 @@ Pure: told the time, by a clock that is never set (`now_s`).
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain, islice
 from typing import Final
 
 from msgspec import Struct
 
-AHEAD: Final = 8
+from payaccept.domain.places import BRISK_S, LONG_AGO, Lane, Limits, Places
+
 OPENS_AFTER: Final = 5
-BRISK_S: Final = 0.25
-SLOW_S: Final = 1.0
 LONGEST_PAUSE: Final = 16.0
 LANES_KEPT: Final = 10_000
 HUNGRY_LOOKED_AT: Final = 256
-LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
+HUNGRY_PASSED: Final = 1024
+"""Lanes with more due that are passed at a time to find those that may have it: most may be pausing."""
 COMMITTED_WITHIN: Final = timedelta(seconds=10)
 """How much later than it is due a delivery may appear: clocks differ, and transactions take their time."""
-
-
-class Limits(Struct, frozen=True, kw_only=True):
-    """How much a worker takes on. `pause_s` is the first pause of an open circuit breaker."""
-
-    per_lane: int = 4
-    per_merchant: int = 32
-    in_all: int = 256
-    pause_s: float = 1.0
 
 
 class Ask(Struct, frozen=True):
@@ -87,85 +68,9 @@ def destination_of(lane: str) -> str:
     return lane.partition(" ")[2] or lane
 
 
-@dataclass(slots=True)
-class _Lane:
-    client_id: str
-    in_hand: int = 0
-    begun: list[float] = field(default_factory=list)  # when its exchanges in flight began, the oldest first
-    answered: bool = False
-    lasted_s: float = 0.0  # the last exchange
-    failures: int = 0
-    failing_since: datetime | None = None
-    opened_at: datetime | None = None
-    last_reason: str = ""
-    pause_s: float = 0.0
-    closed_until_s: float = float("-inf")
-    hungry: bool = False
-    far_back: bool = False
-    nothing_until: datetime = LONG_AGO  # far back, nothing was found that fell due before this
-    served: int = 0
-    changed: bool = False  # since it was last written down
-
-    @property
-    def is_open(self) -> bool:
-        return self.opened_at is not None
-
-    def waits_longer_than(self, seconds: float, now_s: float) -> bool:
-        return bool(self.begun) and now_s - self.begun[0] > seconds
-
-
-class _Places:
-    """The places that are free, counted down while they are handed out."""
-
-    def __init__(self, limits: Limits, in_hand: Iterable[_Lane], now_s: float) -> None:
-        self._limits = limits
-        self.free = limits.in_all
-        self._unproven = max(1, limits.in_all // 2)
-        self._failing = max(1, limits.in_all // 4)
-        self._hanging = max(1, limits.in_all // 8)
-        self._of_merchant: Counter[str] = Counter()
-        self._unproven_of_merchant: Counter[str] = Counter()
-        for lane in in_hand:
-            self._occupy(lane, lane.in_hand, now_s)
-
-    def take(self, lane: _Lane, wanted: int, now_s: float) -> int:
-        """Take as many of the places wanted as there are for such a lane."""
-        free = min(wanted, self.free, self._limits.per_merchant - self._of_merchant[lane.client_id])
-        if _is_unproven(lane, now_s):
-            most = max(1, self._limits.per_merchant // 2)
-            free = min(free, self._unproven, most - self._unproven_of_merchant[lane.client_id])
-        if lane.failures:
-            free = min(free, self._failing)
-        if _is_hanging(lane, now_s):
-            free = min(free, self._hanging)
-        if free <= 0:
-            return 0
-        self._occupy(lane, free, now_s)
-        return free
-
-    def _occupy(self, lane: _Lane, count: int, now_s: float) -> None:
-        self.free -= count
-        self._of_merchant[lane.client_id] += count
-        if _is_unproven(lane, now_s):
-            self._unproven -= count
-            self._unproven_of_merchant[lane.client_id] += count
-        if lane.failures:
-            self._failing -= count
-        if _is_hanging(lane, now_s):
-            self._hanging -= count
-
-
-def _since(lane: _Lane, since: datetime) -> datetime:
+def _since(lane: Lane, since: datetime) -> datetime:
     """Return from when on to look into a lane: what was found to be gone is not read through again."""
     return min(lane.nothing_until, since) if lane.far_back else since
-
-
-def _is_unproven(lane: _Lane, now_s: float) -> bool:
-    return lane.failures > 0 or not lane.answered or lane.waits_longer_than(SLOW_S, now_s)
-
-
-def _is_hanging(lane: _Lane, now_s: float) -> bool:
-    return lane.failures > 0 and (lane.lasted_s > SLOW_S or lane.waits_longer_than(SLOW_S, now_s))
 
 
 class Lanes:
@@ -174,12 +79,14 @@ class Lanes:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.in_hand = 0
-        self._lanes: dict[str, _Lane] = {}
-        self._busy: dict[str, _Lane] = {}
-        self._hungry: dict[str, _Lane] = {}
+        self._lanes: dict[str, Lane] = {}
+        self._busy: dict[str, Lane] = {}
+        self._hungry: dict[str, Lane] = {}
         self._of_merchant: Counter[str] = Counter()
-        self._turn = 0
+        self._turn = 1
         self._short = False
+        self._keeps_new_waiting = False
+        self._new_one_known = False
 
     # What may be claimed.
 
@@ -190,61 +97,55 @@ class Lanes:
         *,
         since: datetime,
         serves: Callable[[str], bool] = lambda _client_id: True,
+        told: bool = False,
         sweep: bool = False,
     ) -> list[Ask]:
         """Hand out the free places.
 
-        `found` are lanes with something due; those known to have more are looked at besides. `serves` tells whose
-        merchants are this worker's. `since` is how far back one looks as a rule; `sweep`: those found may have
-        something from long before that.
+        `found` are lanes with something due, and `told`: this worker has just been told of them, and looks at these
+        only; else it looks besides at those known to have more. `serves` tells whose merchants are this worker's.
+        `since` is how far back one looks as a rule; `sweep`: those found may have something from long before that.
         """
-        wanted: dict[str, tuple[_Lane, int]] = {}
+        wanted: dict[str, tuple[Lane, int]] = {}
         for name in found:
             if serves(merchant_of(name)):
                 lane = self._lane(name)
+                lane.told = lane.told or (self._turn if told else 0)
                 self._set_hungry(name, lane, far_back=sweep)
-                wanted[name] = lane, self._room(lane, now_s)
-        for name in list(islice(self._hungry, HUNGRY_LOOKED_AT)):
-            lane = self._hungry.pop(name)
-            if serves(lane.client_id):
-                self._hungry[name] = lane  # to the end: the next time it is others' turn
-                wanted[name] = lane, self._room(lane, now_s)
-            else:
-                lane.hungry = lane.far_back = False
+                wanted[name] = lane, lane.room(self.limits, now_s)
+        if not told:
+            self._add_hungry(wanted, now_s, serves)
+            self._keeps_new_waiting = False
         given = self._hand_out([(name, *of) for name, of in wanted.items() if of[1] > 0], now_s)
         return [Ask(name, room, _since(wanted[name][0], since)) for name, room in given.items()]
 
-    def _hand_out(self, wanted: list[tuple[str, _Lane, int]], now_s: float) -> dict[str, int]:
+    def _add_hungry(
+        self, wanted: dict[str, tuple[Lane, int]], now_s: float, serves: Callable[[str], bool]
+    ) -> None:
+        looked_at = 0
+        for name in list(islice(self._hungry, HUNGRY_PASSED)):
+            lane = self._hungry.pop(name)
+            if not serves(lane.client_id):
+                lane.hungry = lane.far_back = False
+                continue
+            self._hungry[name] = lane  # to the end: the next time it is others' turn
+            wanted[name] = lane, lane.room(self.limits, now_s)
+            looked_at += wanted[name][1] > 0
+            if looked_at == HUNGRY_LOOKED_AT:
+                return
+
+    def _hand_out(self, wanted: list[tuple[str, Lane, int]], now_s: float) -> dict[str, int]:
         if not wanted:
             return {}
-        places = _Places(self.limits, self._busy.values(), now_s)
-        wanted.sort(key=lambda each: each[1].served)
-        share = max(1, places.free // len(wanted))
-        given = {}
+        wanted.sort(key=lambda each: each[1].in_turn)
+        places = Places(self.limits, self._busy.values(), now_s)
+        given = places.hand_out(wanted)
         self._turn += 1
-        for name, lane, room in wanted:
-            taken = places.take(lane, min(room, share), now_s)
-            if taken:
-                given[name] = taken
-                lane.served = self._turn
-        for name, lane, room in wanted:
-            if name in given:
-                given[name] += places.take(lane, room - given[name], now_s)
+        for name in given:
+            self._lanes[name].served = self._turn
         self._short = places.free <= 0
+        self._keeps_new_waiting = self._keeps_new_waiting or places.keeps_new_waiting
         return given
-
-    def _room(self, lane: _Lane, now_s: float) -> int:
-        if lane.is_open and now_s < lane.closed_until_s:
-            return 0
-        return self._most(lane, now_s) - lane.in_hand
-
-    def _most(self, lane: _Lane, now_s: float) -> int:
-        """Return how many of a lane may be in hand: it has to be known well to get more than one place."""
-        if lane.failures or not lane.answered:
-            return 1
-        if lane.lasted_s <= BRISK_S and not lane.waits_longer_than(BRISK_S, now_s):
-            return self.limits.per_lane * AHEAD
-        return self.limits.per_lane
 
     def took(self, ask: Ask, count: int, oldest: datetime | None) -> None:
         """Hear how many deliveries were leased for an ask, and since when the oldest of them had been due."""
@@ -270,13 +171,16 @@ class Lanes:
             self._busy.pop(name, None)
         if not self._of_merchant[lane.client_id]:
             del self._of_merchant[lane.client_id]
+        if self._keeps_new_waiting and self._new_one_known:
+            self._new_one_known = False
+            return True  # the next one can be tried
         if self._short and 4 * self.in_hand <= 3 * self.limits.in_all:
             return True
         if not lane.hungry:
             return False
         # In batches: when as many fit into the lane as are in it.
         free = self.limits.per_merchant - self._of_merchant[lane.client_id]
-        return min(free, self._room(lane, now_s)) >= max(1, lane.in_hand)
+        return min(free, lane.room(self.limits, now_s)) >= max(1, lane.in_hand)
 
     # What may be sent.
 
@@ -298,6 +202,7 @@ class Lanes:
         lane = self._lane(name)
         lane.begun.remove(begun_s)
         lane.lasted_s = now_s - begun_s
+        self._new_one_known = self._new_one_known or not (lane.answered or lane.failures)
         if not unwell:
             # At its first answer, too: somebody else may have written that it is failing.
             lane.changed = lane.changed or lane.failures > 0 or not lane.answered
@@ -369,15 +274,15 @@ class Lanes:
         """How many exchanges are under way."""
         return sum(len(lane.begun) for lane in self._busy.values())
 
-    def _lane(self, name: str) -> _Lane:
+    def _lane(self, name: str) -> Lane:
         lane = self._lanes.get(name)
         if lane is None:
             if len(self._lanes) >= LANES_KEPT:
                 self._make_room()
-            lane = self._lanes[name] = _Lane(merchant_of(name))
+            lane = self._lanes[name] = Lane(merchant_of(name))
         return lane
 
-    def _set_hungry(self, name: str, lane: _Lane, *, far_back: bool) -> None:
+    def _set_hungry(self, name: str, lane: Lane, *, far_back: bool) -> None:
         """Remember that a lane has something due: until a look finds less in it than it had room for."""
         if len(self._hungry) < LANES_KEPT // 2:  # one more would be found again by the next walk
             lane.hungry = True
@@ -402,7 +307,7 @@ class Lanes:
                 self._hungry.pop(name, None)
 
 
-def _kept(name: str, lane: _Lane, failing_since: datetime) -> FailingLane:
+def _kept(name: str, lane: Lane, failing_since: datetime) -> FailingLane:
     return FailingLane(
         lane=name,
         client_id=lane.client_id,

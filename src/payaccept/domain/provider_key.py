@@ -95,11 +95,17 @@ def default_keep_s(schedule_s: Sequence[float]) -> float:
 
 
 def signing_key(keys: Sequence[ProviderKey], now: datetime) -> ProviderKey:
-    """Return the key that signs at `now`: the youngest whose time has come. Raises: LookupError."""
-    ready = [key for key in keys if key.activates_at <= now and not key.is_withdrawn(now)]
-    if not ready:
+    """Return the key that signs at `now`: the youngest whose time has come.
+
+    Where none has come yet, a clock is behind the one that made the keys, and the oldest signs: it is published,
+    and nothing else could. Raises: LookupError when none is published.
+    """
+    published = published_keys(keys, now)
+    if not published:
         raise LookupError("no provider key signs now")
-    return max(ready, key=lambda key: key.key_version)
+    ready = [key for key in published if key.activates_at <= now]
+    choose = max if ready else min
+    return choose(ready or published, key=lambda key: key.key_version)
 
 
 def published_keys(keys: Sequence[ProviderKey], now: datetime) -> list[ProviderKey]:
@@ -111,11 +117,11 @@ def status_of(key: ProviderKey, keys: Sequence[ProviderKey], now: datetime) -> P
     """Return what a key is at `now`."""
     if key.is_withdrawn(now):
         return ProviderKeyStatus.WITHDRAWN
-    if key.activates_at > now:
-        return ProviderKeyStatus.PUBLISHED
-    if key.key_version == signing_key(keys, now).key_version:
+    signing = signing_key(keys, now)
+    if key.key_version == signing.key_version:
         return ProviderKeyStatus.ACTIVE
-    return ProviderKeyStatus.RETIRED
+    is_ahead = key.activates_at > now and key.key_version > signing.key_version
+    return ProviderKeyStatus.PUBLISHED if is_ahead else ProviderKeyStatus.RETIRED
 
 
 def retires_at(key: ProviderKey, keys: Sequence[ProviderKey]) -> datetime | None:
@@ -132,7 +138,7 @@ def changes_ahead(keys: Sequence[ProviderKey], now: datetime) -> list[Change]:
     """Return what will become of the keys by itself, in the order of time."""
     found = []
     for key in published_keys(keys, now):
-        if key.activates_at > now and key.ever_signs:
+        if _is_waiting(key, keys, now) and key.ever_signs:
             found.append(Change(key.activates_at, key.key_version, ProviderKeyStatus.ACTIVE))
         if key.withdraws_at is not None:
             found.append(Change(key.withdraws_at, key.key_version, ProviderKeyStatus.WITHDRAWN))
@@ -200,7 +206,7 @@ def withdraw(
         case ProviderKeyStatus.WITHDRAWN:
             raise KeyRefused(f"keyVersion {key_version} is withdrawn already")
         case ProviderKeyStatus.PUBLISHED:
-            by_version |= _going_on(keys, key_version, now)
+            by_version |= _going_on(keys, now)
         case ProviderKeyStatus.RETIRED:
             pass
         case ProviderKeyStatus.ACTIVE:
@@ -221,16 +227,17 @@ def withdraw(
 
 
 def _waiting(keys: Sequence[ProviderKey], now: datetime) -> ProviderKey | None:
-    """Return the key that is published and has not signed yet; there is one at most."""
-    return next((key for key in published_keys(keys, now) if key.activates_at > now), None)
+    """Return the key that is published and does not sign yet; there is one at most."""
+    return next((key for key in keys if _is_waiting(key, keys, now)), None)
 
 
-def _going_on(keys: Sequence[ProviderKey], instead_of: int, now: datetime) -> dict[int, ProviderKey]:
-    """Return the key that signs, as it stands when its successor is taken back. Raises: KeyRefused."""
-    try:
-        signing = signing_key(keys, now)
-    except LookupError:
-        raise KeyRefused(f"keyVersion {instead_of} is the only one there is, and does not sign yet") from None
+def _is_waiting(key: ProviderKey, keys: Sequence[ProviderKey], now: datetime) -> bool:
+    return status_of(key, keys, now) is ProviderKeyStatus.PUBLISHED
+
+
+def _going_on(keys: Sequence[ProviderKey], now: datetime) -> dict[int, ProviderKey]:
+    """Return the key that signs, as it stands when its successor is taken back."""
+    signing = signing_key(keys, now)
     return {signing.key_version: replace(signing, withdraws_at=None)}
 
 

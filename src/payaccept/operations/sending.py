@@ -15,13 +15,17 @@ from msgspec import Struct
 
 from payaccept.domain.delivery import Attempt, Delivery, is_unwell, reason_of
 from payaccept.domain.errors import OutcomeOpen
-from payaccept.domain.lanes import LONG_AGO, Ask, FailingLane, Lanes, Limits
+from payaccept.domain.lanes import Ask, FailingLane, Lanes
 from payaccept.domain.membership import Membership
+from payaccept.domain.places import LONG_AGO, Limits
 from payaccept.operations.deliveries import Deliveries, Signed
 from payaccept.operations.ports import Workers
 from payaccept.operations.provider_keys import Signer
 
+SIGNING_THREADS: Final = 2
 SIGNED_TOGETHER: Final = 16
+SIGNED_AT_LEAST: Final = 4
+"""In one go, as far as there are so many: few are shared among the threads, and sent the sooner."""
 LOOK_EVERY_S: Final = 0.2
 SWEEP_EVERY_S: Final = 5.0
 WALK_LANES: Final = 1000
@@ -29,6 +33,8 @@ WALK_PAUSE: Final = 5.0
 CLAIM_PAUSE: Final = 2.0
 """How much longer than it took one waits before the next walk along the lanes, or the next claim: so neither takes
 more than its share of the time, and under load each finds more."""
+TOLD_PAUSE_AT_MOST_S: Final = 0.02
+"""What one is told of has just fallen due: a claim that the disk has held up is no reason for the next to wait."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,7 +57,8 @@ class _Ready(Struct, frozen=True):
 class Sending:
     """Claims deliveries, sends them and records what became of them, within the limits of the lanes.
 
-    `on_room` is called when it is time to `fill` again.
+    `on_room` is called when it is time to `fill` again. `walk` goes on beside it, so that nobody of whom one has
+    heard waits for the others to be found.
     """
 
     def __init__(
@@ -75,7 +82,11 @@ class Sending:
         self._stopping = False
         self._look = True
         self._told_of: dict[str, None] = {}
-        self._look_at_s = self._claim_at_s = self._sweep_at_s = self._walked_at_s = float("-inf")
+        self._found: dict[str, None] = {}
+        self._found_far_back = False
+        self._rest = True
+        self._look_at_s = self._sweep_at_s = self._walked_at_s = float("-inf")
+        self._told_at_s = self._rest_at_s = self._filled_at_s = float("-inf")
         self._sweeping = False
         self._after = ""
         self._in_hand: dict[str, Delivery] = {}
@@ -91,7 +102,7 @@ class Sending:
             self._told_of[lane] = None
 
     async def fill(self) -> float:
-        """Claim as much as there is room for, and begin to send it.
+        """Claim as much as there is room for, and begin to send it: what one is told of does not wait for the rest.
 
         Returns: after how many seconds to fill again at the latest. Raises: OutcomeOpen.
         """
@@ -99,19 +110,36 @@ class Sending:
             await self.meet()
         signer = await self._signer()
         now_s = self._monotonic()
-        if now_s < self._claim_at_s:
-            return self._claim_at_s - now_s
-        found, sweep = await self._walk(now_s)
-        told_of, self._told_of = self._told_of, {}
+        if self._told_of and now_s >= self._told_at_s:
+            told_of, self._told_of = self._told_of, {}
+            pause_s = await self._claim_of([*told_of], signer, told=True)
+            self._told_at_s = self._monotonic() + min(pause_s, TOLD_PAUSE_AT_MOST_S)
+            return 0.0
+        if now_s >= self._rest_at_s and (self._rest or now_s - self._filled_at_s >= LOOK_EVERY_S * 0.9):
+            found, far_back = self._found, self._found_far_back
+            self._found, self._found_far_back, self._rest, self._filled_at_s = {}, False, False, now_s
+            pause_s = await self._claim_of([*found], signer, sweep=far_back)
+            self._rest_at_s = self._monotonic() + pause_s
+        now_s = self._monotonic()
+        waits = [self._told_at_s - now_s] * bool(self._told_of) + [self._rest_at_s - now_s] * self._rest
+        return max(0.0, min(waits, default=LOOK_EVERY_S))
+
+    async def _claim_of(
+        self, lanes: Sequence[str], signer: Signer, *, told: bool = False, sweep: bool = False
+    ) -> float:
+        """Claim of some lanes as `Lanes.plan` has it. Returns: how long to pause then."""
+        begun_s = self._monotonic()
         since, serves = self._deliveries.since(), self._membership.serves
-        asks = self.lanes.plan([*found, *told_of], now_s, since=since, serves=serves, sweep=sweep)
-        if asks:
-            begun_s = self._monotonic()
-            await self._claim(asks, signer)
-            self._claim_at_s = begun_s + (1 + CLAIM_PAUSE) * (self._monotonic() - begun_s)
-        if self._look and self.lanes.in_hand < self.lanes.limits.in_all:
-            return max(0.0, self._look_at_s - self._monotonic())
-        return LOOK_EVERY_S
+        asks = self.lanes.plan(lanes, begun_s, since=since, serves=serves, told=told, sweep=sweep)
+        if not asks:
+            return 0.0
+        await self._claim(asks, signer)
+        return CLAIM_PAUSE * (self._monotonic() - begun_s)
+
+    def _fill_up(self) -> None:
+        """Have the other places filled, too, and not only with what one is told of."""
+        self._rest = True
+        self._on_room()
 
     async def _claim(self, asks: Sequence[Ask], signer: Signer) -> None:
         claimed_s = self._monotonic()
@@ -124,21 +152,31 @@ class Sending:
         for ask in asks:
             due = [delivery.due_at for delivery in taken[ask.lane]]
             self.lanes.took(ask, len(due), min(due, default=None))
-        for first in range(0, len(claimed), SIGNED_TOGETHER):
-            self._spawn(self._sign(claimed[first : first + SIGNED_TOGETHER], signer, claimed_s))
+        together = min(SIGNED_TOGETHER, max(SIGNED_AT_LEAST, -(-len(claimed) // SIGNING_THREADS)))
+        for first in range(0, len(claimed), together):
+            self._spawn(self._sign(claimed[first : first + together], signer, claimed_s))
 
-    async def _walk(self, now_s: float) -> tuple[list[str], bool]:
-        """Look which lanes have something due, if it is time to, and whether that is a sweep."""
+    async def walk(self) -> float:
+        """Look which lanes have something due, if it is time to; what is found is claimed by the next `fill`.
+
+        Returns: after how many seconds to walk again at the latest. Raises: OutcomeOpen.
+        """
+        now_s = self._monotonic()
         wanted = self._look or now_s - self._walked_at_s >= LOOK_EVERY_S * 0.9
-        if not wanted or now_s < self._look_at_s or self.lanes.in_hand >= self.lanes.limits.in_all:
-            return [], False
+        is_full = self.lanes.in_hand >= self.lanes.limits.in_all or len(self._found) >= WALK_LANES
+        if not wanted or is_full:
+            return LOOK_EVERY_S
+        if now_s >= self._look_at_s:
+            await self._walk_on(now_s)
+        return max(0.0, self._look_at_s - self._monotonic()) if self._look else LOOK_EVERY_S
+
+    async def _walk_on(self, now_s: float) -> None:
         if now_s >= self._sweep_at_s and not self._after:
             self._sweeping = True
             self._sweep_at_s = now_s + SWEEP_EVERY_S
         self._look = False  # what is told of from here on is looked for the next time
-        sweep = self._sweeping
         try:
-            since = LONG_AGO if sweep else self._deliveries.since()
+            since = LONG_AGO if self._sweeping else self._deliveries.since()
             found = await self._deliveries.list_due_lanes(self._after, since, WALK_LANES)
         except BaseException:
             self._look = True
@@ -146,11 +184,14 @@ class Sending:
         finally:
             self._walked_at_s = self._monotonic()
             self._look_at_s = now_s + (1 + WALK_PAUSE) * (self._walked_at_s - now_s)
+        if found:
+            self._found.update(dict.fromkeys(found))
+            self._found_far_back = self._found_far_back or self._sweeping
+            self._fill_up()
         if len(found) == WALK_LANES:
             self._after, self._look = found[-1], True  # the rest of them the next time
         else:
             self._after, self._sweeping = "", False
-        return found, sweep
 
     async def _sign(self, deliveries: Sequence[Delivery], signer: Signer, claimed_s: float) -> None:
         """Sign some notifications in one go, since a thread costs more than a signature."""
@@ -216,7 +257,7 @@ class Sending:
     def _end(self, delivery: Delivery) -> None:
         self._in_hand.pop(delivery.event_id, None)
         if self.lanes.end(delivery.lane, self._monotonic()):
-            self._on_room()
+            self._fill_up()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -269,7 +310,7 @@ class Sending:
             self.lanes.load(lane for lane in failing if serves(lane.client_id))
             self._met = True
             self.look()
-            self._on_room()
+            self._fill_up()
 
     async def keep_lanes(self) -> None:
         """Write down which lanes are failing, and which are not any more. Raises: OutcomeOpen."""

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -34,6 +35,7 @@ GATHER_S: Final = 0.004
 MOST_FAILING_LANES: Final = 10_000
 MAX_REASON: Final = 200
 MAX_ANSWER_BYTES: Final = 4096
+COUNTED_KEPT: Final = 10_000
 
 _SQL = statements.load("deliveries.sql")
 _log = logging.getLogger(__name__)
@@ -57,6 +59,7 @@ class PostgresDeliveries:
 
     def __init__(self, database_url: str, *, routing: Routing = one_lane) -> None:
         self._claims = SharedLine(database_url, "worker-claim", hot=True)
+        self._walks = SharedLine(database_url, "worker-walk", hot=True)
         self._rest = SharedLine(database_url, "worker-deliveries", hot=True)
         self._outcomes = GroupCommit[_Outcome, bool](
             _record,
@@ -65,6 +68,7 @@ class PostgresDeliveries:
             routing=routing,
             gather_s=GATHER_S,
         )
+        self._counted: set[str] = set()  # merchants whose events have been numbered: they have a counter
         self._told = False
 
     def start(self) -> None:
@@ -75,11 +79,12 @@ class PostgresDeliveries:
         """Close all connections."""
         await self._outcomes.close()
         await self._claims.close()
+        await self._walks.close()
         await self._rest.close()
 
     async def list_due_lanes(self, after: str, now: datetime, since: datetime, limit: int) -> list[str]:
         """Return the lanes behind `after`, in order, in which something fell due between `since` and `now`."""
-        async with self._claims.connection() as connection:
+        async with self._walks.connection() as connection:
             cursor = await connection.execute(
                 _SQL["select_due_lanes"],
                 {"after": after, "since": since, "now": now, "limit": limit},
@@ -115,7 +120,10 @@ class PostgresDeliveries:
             if not rows:
                 return []
             claim = {"claim_id": claim_id, "lease_until": now + lease, "at": at, **times}
-            leased, bodies, sequences = await _lease(connection, rows, claim)
+            leased, bodies, sequences = await _lease(connection, rows, claim, self._counted)
+        if len(self._counted) > COUNTED_KEPT:
+            self._counted.clear()
+        self._counted.update(row[2] for row in rows if row[1] in sequences)
         return [
             _delivery(row, bodies[row[1]], sequences.get(row[1]) or row[9], claim_id)
             for row in rows
@@ -196,7 +204,7 @@ class PostgresDeliveries:
 
 
 async def _lease(
-    connection: Connection, rows: Sequence[tuple[Any, ...]], claim: dict[str, Any]
+    connection: Connection, rows: Sequence[tuple[Any, ...]], claim: dict[str, Any], counted: AbstractSet[str]
 ) -> tuple[set[str], dict[str, bytes], dict[str, int]]:
     """Lease what was found, number what has no number yet, and read what is to be sent."""
     rows = sorted(rows, key=lambda row: (row[0], row[1]))  # whoever locks several does so in this order
@@ -211,7 +219,7 @@ async def _lease(
         leased = {event_id for (event_id,) in await updated.fetchall()}
         bodies: dict[str, bytes] = dict(await payloads.fetchall())
         unnumbered = [(row[0], row[1], row[2]) for row in rows if row[9] is None and row[1] in leased]
-        sequences = await number_events(connection, unnumbered) if unnumbered else {}
+        sequences = await number_events(connection, unnumbered, counted) if unnumbered else {}
         gone = [row[:2] for row in rows if row[1] in leased and row[1] not in bodies]
         if gone:
             await connection.execute(

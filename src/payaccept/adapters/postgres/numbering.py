@@ -29,17 +29,22 @@ _SQL: Final = statements.load("numbering.sql")
 Connection = AsyncConnection[Any]
 
 
-async def number_events(connection: Connection, events: Sequence[tuple[int, str, str]]) -> dict[str, int]:
+async def number_events(
+    connection: Connection,
+    events: Sequence[tuple[int, str, str]],
+    counted: AbstractSet[str] = frozenset(),
+) -> dict[str, int]:
     """Number events, given by bucket, id and merchant, in the caller's transaction.
 
-    Each merchant's in the order of their ids. One that has got its number meanwhile keeps it.
+    Each merchant's in the order of their ids. One that has got its number meanwhile keeps it. `counted` are
+    merchants that are known to have a counter: it is never taken away.
 
     Returns: the numbers by event id.
     """
     if not events:
         return {}
     clients = {client_id for _, _, client_id in events}
-    return await _number(connection, events, "select_counters", uncounted=clients)
+    return await _number(connection, events, "select_counters", uncounted=clients - counted)
 
 
 class PostgresNumbering:
