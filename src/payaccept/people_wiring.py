@@ -33,7 +33,7 @@ class Joined:
         self.passwords = Argon2Passwords(hasher)
         store = PostgresUsers(self.lines)
         log = PostgresAudit(self.lines)
-        self.sign_in = SignIn(store, PostgresAttempts(self.lines), self.passwords, self.seals)
+        self.sign_in = SignIn(store, PostgresAttempts(self.lines), self.passwords, self.seals, log)
         self.users = Users(store, log, self.merchants, self.passwords, self.seals)
         self.people = People(
             PostgresPeople(self.lines),
@@ -47,7 +47,7 @@ class Joined:
 
     async def close(self) -> None:
         """Close everything."""
-        for part in (self.merchant_store, self.lines, self.passwords):
+        for part in (self.sign_in, self.merchant_store, self.lines, self.passwords):
             await part.close()
 
 
