@@ -16,6 +16,7 @@ from payaccept.portal.assets import Assets
 from payaccept.portal.forms import Form
 from payaccept.portal.navigation import own_sections_for, sections_for
 from payaccept.portal.services import Services
+from payaccept.portal.tables import TableRoles
 from payaccept.wire import timestamps
 
 Page = Response[str]
@@ -31,6 +32,7 @@ def environment(assets: Assets) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        extensions=[TableRoles],
     )
     made.globals["asset"] = assets.path
     made.filters["when"] = when
