@@ -3,9 +3,11 @@
 import asyncio
 import json
 import re
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from argon2 import PasswordHasher
 
 from deployment import fetch_all, settings_for
@@ -13,11 +15,13 @@ from payaccept.adapters.passwords import Argon2Passwords
 from payaccept.domain import totp
 from payaccept.domain.merchant import Environment
 from payaccept.domain.user import Role
+from payaccept.line_log import FLUSH_S, LineLog
 from payaccept.portal.access import staff
-from payaccept.portal.app import routes
+from payaccept.portal.app import create_app, routes
 from payaccept.portal.errors import NotAllowed
 from payaccept.wiring import migrate
 from portals import PASSWORD
+from visitor import Visitor
 
 SRC = Path(__file__).parents[2] / "src" / "payaccept"
 PLANTED = "'\"><i data-planted>&lt;"
@@ -204,7 +208,9 @@ async def test_a_field_that_comes_twice_or_from_elsewhere_does_not_slip_by_the_r
     assert account.user.name == owner.name
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "portal.test@evil.example", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "portal.test@evil.example", "evil.example:x", "[", ""]
+)
 async def test_the_host_header_gets_into_no_page_and_no_link(portal, host):
     owner = await portal.owner()
     visitor = await owner.browser()
@@ -221,6 +227,23 @@ async def test_the_host_header_gets_into_no_page_and_no_link(portal, host):
     )
     assert "http://portal.test/invitation/" in answer.text
     assert "evil.example" not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(403, "Your role here is viewer"), (404, "There is no such page"), (405, "open the page again")],
+)
+async def test_an_error_is_a_page_with_a_way_on_and_an_id_and_nothing_of_the_inside(portal, status, words):
+    owner = await portal.owner()
+    visitor = await (await portal.colleague(owner, Role.VIEWER)).browser()
+    path = {403: f"{owner.home}/keys/new", 404: f"{owner.home}/nothing", 405: "/sign-out"}[status]
+    seen = await visitor.get(path)
+    assert seen.status == status
+    assert words in seen.text
+    assert seen.response.headers["request-id"] in seen.text
+    assert "/" in seen.links
+    for inside in ("Traceback", "litestar", "psycopg", "/src/", "Exception"):
+        assert inside not in seen.html
 
 
 # Texts of others
@@ -245,19 +268,35 @@ async def test_names_addresses_and_browsers_are_shown_as_text_wherever_they_stan
     assert sum("data-planted" in page.text for page in seen) >= 4
 
 
-async def test_a_log_line_holds_what_was_sent_and_is_still_one_line(portal, capfd):
-    visitor = portal.visitor()
-    forged = '/x%0A{"event":"forged"}%0D%0A%1B[31m%E2%80%A8'
-    await visitor.get(forged)
-    await asyncio.sleep(0.5)
-    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line.startswith("{")]
-    assert not [line for line in lines if line["event"] == "forged"]
-    assert [line for line in lines if "forged" in line.get("path", "")]
+def lines_of(written: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in written.read_text(encoding="utf-8").splitlines()]
 
 
-async def test_no_password_code_token_or_cookie_is_in_the_log_and_who_asked_is(portal, capfd, caplog):
+@pytest_asyncio.fixture(loop_scope="session")
+async def logged(portal, tmp_path) -> AsyncIterator[tuple[Visitor, Path]]:
+    """A browser at a portal that logs to a file; the file is whole once the fixture's log is closed."""
+    written = tmp_path / "log"
+    with written.open("wb") as file:
+        log = LineLog("page", file.fileno())
+        log.start()
+        visitor = Visitor(create_app(portal.services, portal.process, log))
+        yield visitor, written
+        await visitor.client.aclose()
+        await log.close()
+
+
+async def test_a_log_line_holds_what_was_sent_and_is_still_one_line(logged):
+    visitor, written = logged
+    await visitor.get('/x%0A{"event":"forged"}%0D%0A%1B[31m%E2%80%A8')
+    await asyncio.sleep(2 * FLUSH_S)
+    [line] = lines_of(written)
+    assert line["event"] == "page"
+    assert 'x\n{"event":"forged"}\r\n' in str(line["path"])
+
+
+async def test_no_password_code_token_or_cookie_is_in_the_log_and_who_asked_is(portal, logged, caplog):
     owner = await portal.owner()
-    visitor = portal.visitor()
+    visitor, written = logged
     await visitor.sign_in(owner.email, "wrong wrong wrong")
     await visitor.sign_in(owner.email, PASSWORD)
     page = await visitor.fill("/account/second-factor", "/account/second-factor", current=PASSWORD)
@@ -266,14 +305,14 @@ async def test_no_password_code_token_or_cookie_is_in_the_log_and_who_asked_is(p
     code = totp.code_at(secret, portal.clock())
     done = await visitor.send(page, "/account/second-factor/on", code=code)
     codes = re.findall(r"<li>([A-Z2-9]{5}-[A-Z2-9]{5})</li>", done.html)
+    assert len(codes) == 10
     await visitor.get(f"{owner.home}x")
-    await asyncio.sleep(0.5)
-    logged = capfd.readouterr().err + caplog.text
+    await asyncio.sleep(2 * FLUSH_S)
+    told = written.read_text(encoding="utf-8") + caplog.text
     csrf = page.forms[0].fields["csrf"]
     for text in (PASSWORD, "wrong wrong", secret, csrf, *codes, *visitor.cookies.values()):
-        assert text not in logged
-    lines = [json.loads(line) for line in logged.splitlines() if line.startswith('{"event":"page"')]
-    [refused] = [line for line in lines if line["path"] == f"{owner.home}x"]
+        assert text not in told
+    [refused] = [line for line in lines_of(written) if line["path"] == f"{owner.home}x"]
     assert (refused["status"], refused["user"]) == (404, owner.user_id)
 
 

@@ -61,7 +61,7 @@ def page(
         membership=membership,
         sections=sections_for(viewer, membership),
         own_sections=own_sections_for(viewer, services.site.environment),
-        path=request.url.path,
+        path=request.scope["path"],
         form=form or Form({}),
         notice=notice,
         now=services.clock(),
