@@ -22,6 +22,8 @@ ROUTES = sorted(path for method, path in MATRIX if method == "GET")
 NO_PAGES = {"/static/{name:str}", "/pay/{payment_id:str}/status", "/wallet/codes/{sealed:str}"}
 DOCUMENTS = ("/docs/webhooks", "/docs/api", "/docs/api/retailPay")
 NOWHERE = "http://127.0.0.1:9/hooks"
+PLANTED = "'\"><i/data-planted>&lt;{{7*7}}"
+"""What becomes an element wherever it is not written as text."""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,7 @@ def names(sandbox: Sandbox, told: dict[str, str]) -> dict[str, str]:
 def use(sandbox: Sandbox, told: dict[str, str]) -> str:
     """Take payments of each kind, and a request that is refused; returns a payment that waits."""
     usual: dict[str, Any] = {"product_code": "p", "amount": Amount("EUR", 4250), "notify_url": NOWHERE}
-    order = DescribedOrder(order_description="Two pairs of running shoes, size 42, and laces in every colour")
+    order = DescribedOrder(order_description=f"Two pairs of running shoes, size 42, and laces {PLANTED}")
     with Client.from_file(sandbox.data_dir / "demo-merchant.json") as client:
         for number in range(3):
             client.retail_pay(payment_request_id=f"paid-{number}", auth_code=f"28{number:016}", **usual)
@@ -70,13 +72,15 @@ def use(sandbox: Sandbox, told: dict[str, str]) -> str:
                 payment_request_id="declined", auth_code="28" * 9, extend_info=declined, **usual
             )
         waiting = client.link_pay_create(
-            payment_request_id=f"{'waiting-' * 7}1",
+            payment_request_id=f"{PLANTED}{'-waiting' * 3}",
             order=order,
             extend_info={"sandbox": {"outcome": "MANUAL"}},
             **usual,
         )
-    headers = {"Client-Id": told["clientId"], "Request-Time": "2026-01-31T12:00:00Z", "Signature": "x"}
-    refused = httpx.post(f"{told['baseUrl']}/v1/payments/retailPay", json={}, headers=headers)
+    headers = {"Client-Id": told["clientId"], "Request-Time": "2026-01-31T12:00:00Z", "Signature": PLANTED}
+    headers["User-Agent"] = PLANTED
+    body = {"paymentRequestId": PLANTED}
+    refused = httpx.post(f"{told['baseUrl']}/v1/payments/retailPay", json=body, headers=headers)
     assert refused.status_code == 401
     return urlsplit(str(waiting.redirect_url)).path.rpartition("/")[2]
 
@@ -126,11 +130,14 @@ async def sign_in(page: Page, told: dict[str, str]) -> None:
 
 
 async def become_staff(page: Page, sandbox: Sandbox, told: dict[str, str]) -> None:
-    """One person in every role sees every page."""
+    """One person in every role sees every page; and has a name that nobody should be called."""
     made = sandbox.cli("operator", "create", "--email", told["portalUser"])
     if "url" in made:
         await page.goto(made["url"])
         await page.get_by_role("button", name="Join").click()
+    await page.goto("/account")
+    await page.get_by_label("Name", exact=True).fill(f"Anna {PLANTED}")
+    await page.get_by_role("button", name="Save name").click()
 
 
 async def problems_of(page: Page) -> list[str]:
@@ -138,6 +145,9 @@ async def problems_of(page: Page) -> list[str]:
     for size, screen in (("wide", WIDE), ("phone", PHONE)):
         await page.set_viewport_size(screen)
         found += [f"{size}: {problem}" for problem in (*await axe_problems(page), *await overflow(page))]
+    found += await page.evaluate(
+        """() => [...document.querySelectorAll("[data-planted]")].map((e) => "planted: " + e.parentElement.outerHTML)"""
+    )
     found += await page.evaluate(
         """() => [...document.querySelectorAll(".table, .table :is(thead, tbody, tr, td, th)")]
             .filter((part) => !part.hasAttribute("role")).map((part) => "no role: " + part.outerHTML.slice(0, 80))"""
