@@ -112,6 +112,17 @@ async def scan(page: Page, visit: Visit) -> None:
     await page.get_by_role("button", name="Continue").click()
 
 
+async def webhook_test(page: Page, visit: Visit) -> None:
+    await visit.sign_in(page)
+    await page.goto(f"{visit.home}/webhooks")
+    if await page.get_by_role("button", name="Set the endpoint").count():
+        endpoint = page.get_by_role("textbox", name="Address of your endpoint")
+        await endpoint.fill("http://127.0.0.1:9/hooks/payaccept")
+        await page.get_by_role("button", name="Set the endpoint").click()
+    await page.get_by_role("button", name="Send a test event").click()
+    await page.get_by_text("No answer").wait_for()
+
+
 async def bill(page: Page, visit: Visit) -> None:
     await page.goto(visit.bill())
 
@@ -144,6 +155,9 @@ PICTURES: dict[str, Steps] = {
     "docs-signing": at("/docs/signing"),
     "docs-operation": at("/docs/api/createQROrder"),
     "home": own("{home}"),
+    "webhook": webhook_test,
+    "webhooks": own("{home}/webhooks"),
+    "replay": own("{home}/webhooks/replay"),
     "keys": own("{home}/keys"),
     "key-new": own("{home}/keys/new"),
     "key": own("{home}/keys/1"),

@@ -6,7 +6,9 @@ from litestar.types import ASGIApp
 from payaccept import __version__
 from payaccept.adapters.postgres import migrations
 from payaccept.adapters.postgres.connections import SharedLine
+from payaccept.adapters.postgres.events import PostgresEvents
 from payaccept.adapters.postgres.payments import PostgresPayments
+from payaccept.adapters.postgres.replays import PostgresReplays
 from payaccept.adapters.postgres.requests import PostgresRequests
 from payaccept.adapters.postgres.wakeups import WakeupSender
 from payaccept.config import Settings, from_environ
@@ -15,10 +17,13 @@ from payaccept.line_log import LineLog
 from payaccept.operations import provider_keys
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.event_lists import EventLists
+from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payments import Payments
 from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.replays import Replays
 from payaccept.operations.requests import Requests
 from payaccept.operations.simulated_customer import SimulatedCustomer
 from payaccept.people_wiring import Joined
@@ -70,6 +75,15 @@ class PortalProcess:
         self._line = SharedLine(url, "portal-ready")
         self._joined = Joined(settings, "portal", hasher)
         self._till = Till(settings, self._joined.merchants)
+        self._wakeup = WakeupSender(url, process="portal")
+        self._event_store = PostgresEvents(url, process="portal", connections=4)
+        self._events = Events(
+            self._event_store,
+            self._joined.merchant_store,
+            settings.environment,
+            wake_worker=self._wakeup.send,
+            clock=clock,
+        )
 
     def services(self) -> Services:
         """Return what the pages work with."""
@@ -93,6 +107,9 @@ class PortalProcess:
             key_proofs=KeyProofs(self._joined.merchant_store),
             requests=Requests(PostgresRequests(self._joined.lines)),
             doctor=Doctor(self._joined.merchant_store, settings.environment, settings.urls),
+            events=self._events,
+            event_lists=EventLists(self._event_store, self._joined.merchant_store),
+            replays=Replays(PostgresReplays(self._joined.lines), self._events, clock=self._clock),
             list_published_keys=self._list_published_keys,
             ping=self._ping,
         )
@@ -108,7 +125,7 @@ class PortalProcess:
 
     async def close(self) -> None:
         """Close everything."""
-        for part in (self._till, self._joined, self._line, self._log):
+        for part in (self._till, self._wakeup, self._event_store, self._joined, self._line, self._log):
             await part.close()
 
     async def _list_published_keys(self) -> list[PublishedKey]:

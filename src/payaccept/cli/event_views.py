@@ -7,7 +7,7 @@ from payaccept.cli import terminal
 from payaccept.cli.deployment import when
 from payaccept.domain.delivery import Timing
 from payaccept.domain.event import AttemptMade, Event, EventDelivery, EventStatus
-from payaccept.domain.lanes import FailingLane
+from payaccept.domain.lanes import FailingLane, destination_of
 from payaccept.operations.events import EventDetails, EventList, ReplayProgress
 from payaccept.wire import timestamps
 
@@ -88,7 +88,7 @@ def lane_json(lane: FailingLane) -> dict[str, Any]:
     """Show a failing destination in the API's spelling."""
     return {
         "clientId": lane.client_id,
-        "destination": _destination(lane),
+        "destination": destination_of(lane.lane),
         "failures": lane.failures,
         "failingSinceTime": timestamps.write(lane.failing_since),
         "openTime": _write(lane.opened_at),
@@ -110,10 +110,6 @@ def replay_json(progress: ReplayProgress) -> dict[str, Any]:
         },
         "lastEventId": progress.last_event_id,
     }
-
-
-def _destination(lane: FailingLane) -> str:
-    return lane.lane.partition(" ")[2] or lane.lane
 
 
 def print_list(listed: EventList) -> None:
@@ -208,12 +204,12 @@ def _times(timing: Timing) -> str:
 
 def print_lanes(lanes: list[FailingLane]) -> None:
     """Print one line for each failing destination."""
-    width = max((len(_destination(lane)) for lane in lanes), default=0)
+    width = max((len(destination_of(lane.lane)) for lane in lanes), default=0)
     for lane in lanes:
         opened = lane.opened_at is not None
         state = terminal.styled("open   " if opened else "failing", fg="red" if opened else "yellow")
         terminal.say(
-            f"{state}  {lane.client_id}  {terminal.printable(_destination(lane)):{width}}"
+            f"{state}  {lane.client_id}  {terminal.printable(destination_of(lane.lane)):{width}}"
             f"  since {when(lane.failing_since)}  {_counted(lane.failures, 'failure')} in a row,"
             f" {terminal.printable(lane.last_reason)}"
         )

@@ -15,7 +15,7 @@ from payaccept.cli.deployment import DatabaseUrlOption, DataDirOption, administe
 from payaccept.cli.merchant_options import JsonOption
 from payaccept.cli.terminal import Failed, Mistake
 from payaccept.domain.errors import OutcomeOpen
-from payaccept.domain.event import EVERY_STATUS, EventStatus, InFlight, Resend
+from payaccept.domain.event import EVERY_STATUS, Changed, EventStatus, InFlight, Resend
 from payaccept.domain.lanes import FailingLane
 from payaccept.operations.events import (
     MAX_LISTED,
@@ -155,7 +155,9 @@ def resend(
     starts its schedule anew.
     """
 
-    async def work(administration: Administration, _now: datetime) -> tuple[Resend | InFlight, EventDetails]:
+    async def work(
+        administration: Administration, _now: datetime
+    ) -> tuple[Resend | InFlight | Changed, EventDetails]:
         outcome = await administration.events.resend(Operator(), event_id)
         return outcome, await administration.events.get_event(Operator(), event_id)
 
@@ -168,8 +170,9 @@ def resend(
         terminal.heading("To be sent now.")
         terminal.rows([("eventId", event_id), ("url", outcome.url)])
     else:
+        until = f"{when(outcome.until)} at the latest" if isinstance(outcome, InFlight) else None
         terminal.heading("A worker is sending it at this moment: nothing was changed.")
-        terminal.rows([("eventId", event_id), ("until", f"{when(outcome.until)} at the latest")])
+        terminal.rows([("eventId", event_id), ("until", until)])
     terminal.note(f"How it went: payaccept event show {event_id}")
 
 

@@ -142,7 +142,7 @@ class BodyGone(Struct, frozen=True, tag=True):
 
 
 class Changed(Struct, frozen=True, tag=True):
-    """It is not any more in a state in which it was wanted."""
+    """It is not any more in a state in which it was wanted, or was sent since somebody looked."""
 
 
 Redelivery = Resend | InFlight | Nowhere | BodyGone | Changed
@@ -156,17 +156,21 @@ def redeliver(
     body_kept: bool,
     statuses: Collection[EventStatus],
     now: datetime,
+    seen_attempts: int | None = None,
 ) -> Redelivery:
     """Decide whether an event can be sent again at once.
 
     `notify_url` is what its payment named, `webhook_url` the merchant's endpoint as it is configured now;
-    `statuses` are those in which it is wanted again.
+    `statuses` are those in which it is wanted again, and `seen_attempts` how many attempts whoever wants it has
+    seen: a second click does not send again what the first one has sent already.
     """
     if event.status not in statuses:
         return Changed()
     delivery = event.delivery
     if delivery is not None and delivery.leased_until is not None and delivery.leased_until > now:
         return InFlight(delivery.leased_until)
+    if seen_attempts is not None and seen_attempts != (0 if delivery is None else delivery.attempts):
+        return Changed()
     if not body_kept:
         return BodyGone()
     url = notify_url or webhook_url

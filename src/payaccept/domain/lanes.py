@@ -69,9 +69,22 @@ class FailingLane(Struct, frozen=True, kw_only=True):
     last_reason: str
 
 
+class WaitingLane(Struct, frozen=True, kw_only=True):
+    """A failing destination with what waits for it: how many, and when the first of them is due."""
+
+    lane: FailingLane
+    waiting: int
+    next_at: datetime | None
+
+
 def merchant_of(lane: str) -> str:
     """Return the Client-Id of a lane's merchant."""
     return lane.partition(" ")[0]
+
+
+def destination_of(lane: str) -> str:
+    """Return where a lane leads: scheme, host and port."""
+    return lane.partition(" ")[2] or lane
 
 
 @dataclass(slots=True)

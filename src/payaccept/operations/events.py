@@ -13,11 +13,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from payaccept.domain import identifiers
+from payaccept.domain.audit import Entry, entry
 from payaccept.domain.errors import EventNotFound, SendingRefused
 from payaccept.domain.event import (
     EVERY_STATUS,
     AttemptMade,
     BodyGone,
+    Changed,
     EndpointTest,
     Event,
     EventStatus,
@@ -29,11 +31,12 @@ from payaccept.domain.event import (
 )
 from payaccept.domain.lanes import FailingLane
 from payaccept.domain.merchant import Environment, Merchant, buckets_of
+from payaccept.domain.replay import PAGES_A_SECOND, PageDone, page_done
+from payaccept.domain.user import COMMAND_LINE, Actor
 
 MAX_LISTED: Final = 1000
 REPLAY_RATE: Final = 50.0
 MAX_REPLAY_RATE: Final = 1000.0
-_PAGES_PER_S: Final = 5
 _ASK_AGAIN: Final = 5
 
 
@@ -60,8 +63,8 @@ class EventStore(Protocol):
     async def find_event(self, event_id: str) -> Event | None:
         """Return an event, whosever it is."""
 
-    async def has_body(self, event_id: str) -> bool:
-        """Tell whether the body of an event is still kept."""
+    async def find_body(self, event_id: str) -> bytes | None:
+        """Return the body of an event, byte for byte, while it is kept."""
 
     async def list_attempts(self, event_id: str, *, answers: bool) -> list[AttemptMade]:
         """Return the attempts at an event that are still kept, in order; `answers`: with what was answered."""
@@ -93,10 +96,16 @@ class EventStore(Protocol):
         webhook_url: str | None,
         now: datetime,
         statuses: Collection[EventStatus] = EVERY_STATUS,
+        *,
+        seen_attempts: int | None = None,
+        entry: Entry | None = None,
     ) -> dict[str, Redelivery | None]:
-        """Have events sent again at once, and tell of each what became of it; None: ask again."""
+        """Have events sent again at once, and tell of each what became of it; None: ask again.
 
-    async def insert_test(self, test: EndpointTest) -> None:
+        With `seen_attempts` only what has had just so many; `entry` is written if anything is sent.
+        """
+
+    async def insert_test(self, test: EndpointTest, entry: Entry) -> None:
         """Store a test event with its delivery."""
 
     async def list_failing_lanes(self) -> list[FailingLane]:
@@ -135,11 +144,16 @@ class EventList(Struct, frozen=True):
 
 
 class EventDetails(Struct, frozen=True):
-    """An event with the attempts that are still kept, and whether its body is, so that it can be sent again."""
+    """An event with the attempts that are still kept, and its body while that is, byte for byte."""
 
     event: Event
     attempts: list[AttemptMade]
-    body_kept: bool
+    body: bytes | None
+
+    @property
+    def body_kept(self) -> bool:
+        """Whether the body is still kept, so that it can be sent again."""
+        return self.body is not None
 
 
 class Span(Struct, frozen=True, kw_only=True):
@@ -225,25 +239,33 @@ class Events:
         """Return an event with its attempts. Raises: EventNotFound, OutcomeOpen."""
         event = await self._get(asker, event_id)
         attempts = await self._store.list_attempts(event_id, answers=isinstance(asker, Operator))
-        return EventDetails(event, attempts, await self._store.has_body(event_id))
+        return EventDetails(event, attempts, await self._store.find_body(event_id))
 
-    async def resend(self, asker: Asker, event_id: str) -> Resend | InFlight:
+    async def resend(
+        self, asker: Asker, event_id: str, by: Actor = COMMAND_LINE, *, seen_attempts: int | None = None
+    ) -> Resend | InFlight | Changed:
         """Have an event sent again now, under the same id with the same body.
 
         It goes to the endpoint that its payment named, else to the one that the merchant has configured now.
         A retry that is waiting is made now instead; a schedule that has ended starts anew.
 
-        Returns: InFlight when a worker is sending it at this moment; then nothing was changed.
+        Returns: InFlight when a worker is sending it at this moment, Changed when it has had other than
+        `seen_attempts` attempts; then nothing was changed.
         Raises: EventNotFound; SendingRefused without an endpoint or a body; OutcomeOpen.
         """
         event = await self._get(asker, event_id)
         merchant = await self._merchants.get_merchant(event.client_id)
-        match await self._resend_one(event_id, merchant.webhook_url, EVERY_STATUS):
-            case Resend() as resent:
+        now = self._clock()
+        told = entry(by, now, "event.resent", event_id, client_id=event.client_id)
+        decided = await self._resend_one(
+            event_id, merchant.webhook_url, EVERY_STATUS, seen_attempts=seen_attempts, entry=told
+        )
+        match decided:
+            case Resend():
                 self._wake_worker()
-                return resent
-            case InFlight() as in_flight:
-                return in_flight
+                return decided
+            case InFlight() | Changed():
+                return decided
             case BodyGone():
                 raise SendingRefused(
                     f"{event_id} is too old to be sent again: what was sent is not kept any more"
@@ -253,8 +275,8 @@ class Events:
                     f"{event_id} has nowhere to go: its payment named no paymentNotifyUrl, and {event.client_id}"
                     " has no endpoint configured"
                 )
-            case _:  # its state changes at every look: a worker has it
-                return InFlight(self._clock())
+            case None:  # its state changes at every look: a worker has it
+                return InFlight(now)
 
     async def replay(
         self, client_id: str, span: Span, *, rate_per_s: float = REPLAY_RATE
@@ -268,35 +290,46 @@ class Events:
         """
         if not 0 < rate_per_s <= MAX_REPLAY_RATE:
             raise SendingRefused(f"a rate is more than 0 and at most {MAX_REPLAY_RATE:g} events in a second")
+        total = await self.count(client_id, span)
+        progress = ReplayProgress(total=total)
+        yield progress
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        page = max(1, round(rate_per_s / PAGES_A_SECOND))
+        while True:
+            done = await self.replay_page(client_id, span, page)
+            if not done.looked_at:
+                return
+            progress = _added(progress, done)
+            span = replace(span, behind=done.last_event_id)
+            yield progress
+            await asyncio.sleep(started + progress.looked_at / rate_per_s - loop.time())
+
+    async def count(self, client_id: str, span: Span) -> int:
+        """Return how many events a span has. Raises: MerchantNotFound, SendingRefused, OutcomeOpen."""
         if span.end <= span.beginning:
             raise SendingRefused("the span of time ends before it begins")
         if span.behind is not None and not identifiers.is_event(span.behind):
             raise SendingRefused(f"{span.behind[:64]} is no eventId")
         buckets = buckets_of(await self._merchants.get_merchant(client_id))
-        after, until = span.after, span.until
-        total = await self._store.count_between(client_id, buckets, after, until, span.statuses)
-        progress = ReplayProgress(total=total)
-        yield progress
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        page = max(1, round(rate_per_s / _PAGES_PER_S))
-        while True:
-            ids = await self._store.list_ids_between(client_id, buckets, after, until, span.statuses, page)
-            if not ids:
-                return
-            merchant = await self._merchants.get_merchant(client_id)
-            decided = await self._store.resend(ids, merchant.webhook_url, self._clock(), span.statuses)
-            for event_id in ids:
-                decision = decided.get(event_id)
-                if decision is None:
-                    decision = await self._resend_one(event_id, merchant.webhook_url, span.statuses)
-                progress = _counted(progress, decision, event_id)
-            self._wake_worker()
-            after = ids[-1]
-            yield progress
-            await asyncio.sleep(started + progress.looked_at / rate_per_s - loop.time())
+        return await self._store.count_between(client_id, buckets, span.after, span.until, span.statuses)
 
-    async def send_test(self, client_id: str) -> Event:
+    async def replay_page(self, client_id: str, span: Span, limit: int) -> PageDone:
+        """Have the first events of a span sent again, at most so many. Raises: MerchantNotFound, OutcomeOpen."""
+        merchant = await self._merchants.get_merchant(client_id)
+        ids = await self._store.list_ids_between(
+            client_id, buckets_of(merchant), span.after, span.until, span.statuses, limit
+        )
+        if not ids:
+            return PageDone()
+        decided = await self._store.resend(ids, merchant.webhook_url, self._clock(), span.statuses)
+        for event_id in ids:
+            if decided.get(event_id) is None:
+                decided[event_id] = await self._resend_one(event_id, merchant.webhook_url, span.statuses)
+        self._wake_worker()
+        return page_done(ids, decided)
+
+    async def send_test(self, client_id: str, by: Actor = COMMAND_LINE) -> Event:
         """Send a test event to the endpoint that a merchant has configured.
 
         Raises: MerchantNotFound; SendingRefused without an endpoint; OutcomeOpen.
@@ -304,13 +337,16 @@ class Events:
         merchant = await self._merchants.get_merchant(client_id)
         if merchant.webhook_url is None:
             raise SendingRefused(f"{client_id} has no endpoint configured to send a test to")
-        test = endpoint_test(merchant, merchant.webhook_url, self._environment, self._clock())
-        await self._store.insert_test(test)
+        now = self._clock()
+        test = endpoint_test(merchant, merchant.webhook_url, self._environment, now)
+        after = {"url": merchant.webhook_url}
+        told = entry(by, now, "webhook.tested", test.event_id, client_id=client_id, after=after)
+        await self._store.insert_test(test, told)
         self._wake_worker()
         return await self._get(Owner(client_id), test.event_id)
 
     async def list_failing_lanes(self) -> list[FailingLane]:
-        """Return the destinations that are failing now: for the operator. Raises: OutcomeOpen."""
+        """Return the destinations that are failing now, of all merchants: for the operator. Raises: OutcomeOpen."""
         return await self._store.list_failing_lanes()
 
     async def _get(self, asker: Asker, event_id: str) -> Event:
@@ -321,30 +357,31 @@ class Events:
         return event
 
     async def _resend_one(
-        self, event_id: str, webhook_url: str | None, statuses: Collection[EventStatus]
+        self,
+        event_id: str,
+        webhook_url: str | None,
+        statuses: Collection[EventStatus],
+        *,
+        seen_attempts: int | None = None,
+        entry: Entry | None = None,
     ) -> Redelivery | None:
         for _ in range(_ASK_AGAIN):
-            decided = await self._store.resend([event_id], webhook_url, self._clock(), statuses)
+            decided = await self._store.resend(
+                [event_id],
+                webhook_url,
+                self._clock(),
+                statuses,
+                seen_attempts=seen_attempts,
+                entry=entry,
+            )
             if decided.get(event_id) is not None:
                 return decided[event_id]
         return None
 
 
-def _counted(progress: ReplayProgress, decision: Redelivery | None, event_id: str) -> ReplayProgress:
-    match decision:
-        case Resend():
-            name = "resent"
-        case InFlight():
-            name = "in_flight"
-        case Nowhere():
-            name = "nowhere"
-        case BodyGone():
-            name = "body_gone"
-        case _:
-            name = "changed"
-    return replace(
-        progress,
-        looked_at=progress.looked_at + 1,
-        last_event_id=event_id,
-        **{name: getattr(progress, name) + 1},
-    )
+def _added(progress: ReplayProgress, done: PageDone) -> ReplayProgress:
+    counts = {
+        name: getattr(progress, name) + getattr(done, name)
+        for name in ("looked_at", "resent", "in_flight", "nowhere", "body_gone", "changed")
+    }
+    return replace(progress, last_event_id=done.last_event_id, **counts)

@@ -27,6 +27,7 @@ from payaccept.domain.user import COMMAND_LINE, Actor
 from payaccept.operations.ports import MerchantStore
 
 MAX_NAME = 128
+MAX_URL = 2048  # as in requests
 MAX_RATE_LIMIT = 100_000
 QUIESCENCE_S = 2.0  # every process hears of a change within a second; then what is under way ends
 
@@ -100,7 +101,7 @@ class Merchants:
     ) -> Merchant:
         """Change settings. Raises: MerchantNotFound, SettingRefused, FieldsIllegal."""
         if changes.webhook_url not in {UNSET, None}:
-            problem = self._urls.problem(str(changes.webhook_url))
+            problem = self.webhook_problem(str(changes.webhook_url))
             if problem is not None:
                 raise FieldsIllegal(f"webhookUrl {problem}")
         if isinstance(changes.rate_limit, int) and not 1 <= changes.rate_limit <= MAX_RATE_LIMIT:
@@ -112,6 +113,12 @@ class Merchants:
         if respread and merchant.state is MerchantState.ACTIVE and await self._has_keys(client_id):
             return await self._respread(client_id, changes, now, by)
         return await self._apply(client_id, changes, now, by)
+
+    def webhook_problem(self, url: str) -> str | None:
+        """Say what keeps a URL from being an endpoint, as what the URL does; None when nothing does."""
+        if len(url) > MAX_URL:
+            return f"must have at most {MAX_URL} characters"
+        return self._urls.problem(url)
 
     async def _apply(self, client_id: str, changes: Changes, now: datetime, by: Actor) -> Merchant:
         given = {

@@ -59,6 +59,9 @@ class Access:
             require_own_origin(request.headers)
             await csrf.require_token(request, services, viewer)
         self._judge(viewer, request, services)
+        if self.audience is Audience.MEMBER:  # for the banner, which every page of a merchant has
+            failing = await services.event_lists.find_longest_failing(request.path_params["client_id"])
+            request.scope["failing_lane"] = failing  # type: ignore[typeddict-unknown-key]
 
     def _judge(self, viewer: Viewer | None, request: PortalRequest, services: Services) -> None:
         if self.audience is Audience.EVERYONE:

@@ -25,12 +25,15 @@ from payaccept.portal import (
     links,
     people,
     rendering,
+    replays,
     requests,
     second_factor,
     sign_in,
     sign_up,
     statics,
     wallet,
+    webhook_events,
+    webhooks,
 )
 from payaccept.portal.assets import Assets
 from payaccept.portal.edge import Edge, Network, RequestLog
@@ -45,6 +48,9 @@ PAGES: Final[tuple[ModuleType, ...]] = (
     account,
     second_factor,
     keys,
+    webhooks,
+    webhook_events,
+    replays,
     requests,
     doctor,
     people,

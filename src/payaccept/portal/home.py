@@ -75,7 +75,8 @@ def _steps(
             title="Set where webhooks go",
             text="We tell your server when a payment has become final. A request may name another address.",
             done=merchant.webhook_url is not None,
-            command=f"payaccept merchant set {merchant.client_id} --webhook-url https://shop.example/webhooks",
+            path=f"/m/{merchant.client_id}/webhooks" if membership.grants(Permission.MANAGE_WEBHOOKS) else "",
+            label="Set the endpoint",
         ),
     ]
     if membership.grants(Permission.MANAGE_PEOPLE):

@@ -9,6 +9,7 @@ from litestar.enums import MediaType
 from litestar.response import Redirect
 from markupsafe import Markup
 
+from payaccept.domain.lanes import FailingLane
 from payaccept.domain.user import Actor, Viewer
 from payaccept.operations.sign_in import MustWait
 from payaccept.portal import cookies, csrf
@@ -17,6 +18,7 @@ from payaccept.portal.forms import Form
 from payaccept.portal.navigation import own_sections_for, sections_for
 from payaccept.portal.services import Services
 from payaccept.portal.tables import TableRoles
+from payaccept.portal.webhook_views import FailingBanner, failing_banner
 from payaccept.wire import timestamps
 
 Page = Response[str]
@@ -64,6 +66,7 @@ def page(
         path=request.scope["path"],
         form=form or Form({}),
         notice=notice,
+        failing=_failing(request, services),
         now=services.clock(),
         request_id=request.scope.get("request_id", ""),
         csrf=lambda: _csrf_field(request, services, viewer),
@@ -120,6 +123,11 @@ def waiting(refused: MustWait) -> str:
     if refused.seconds < 90:  # noqa: PLR2004
         return f"Wait {refused.seconds} seconds before the next one."
     return f"Wait {-(-refused.seconds // 60)} minutes before the next one."
+
+
+def _failing(request: Request[Any, Any, Any], services: Services) -> FailingBanner | None:
+    lane: FailingLane | None = request.scope.get("failing_lane")  # type: ignore[assignment]
+    return failing_banner(lane, services.clock())
 
 
 def _csrf_field(request: Request[Any, Any, Any], services: Services, viewer: Viewer | None) -> Markup:

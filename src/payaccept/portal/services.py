@@ -8,11 +8,14 @@ from msgspec import Struct
 from payaccept.domain.merchant import Environment
 from payaccept.operations.checkout import Checkout
 from payaccept.operations.doctor import Doctor
+from payaccept.operations.event_lists import EventLists
+from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.replays import Replays
 from payaccept.operations.requests import Requests
 from payaccept.operations.sign_in import SignIn
 from payaccept.operations.simulated_customer import SimulatedCustomer
@@ -57,5 +60,8 @@ class Services(Struct, frozen=True, kw_only=True):
     key_proofs: KeyProofs
     requests: Requests
     doctor: Doctor
+    events: Events
+    event_lists: EventLists
+    replays: Replays
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]

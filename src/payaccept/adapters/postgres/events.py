@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from payaccept.adapters.postgres import statements
+from payaccept.adapters.postgres import audit, statements
 from payaccept.adapters.postgres.columns import Integers, Texts, by_bucket
-from payaccept.adapters.postgres.connections import SharedLine
+from payaccept.adapters.postgres.line_pool import LinePool
 from payaccept.domain import identifiers
+from payaccept.domain.audit import Entry
 from payaccept.domain.delivery import AttemptKind, DeliveryState, Timing
 from payaccept.domain.event import (
     EVERY_STATUS,
@@ -23,7 +24,7 @@ from payaccept.domain.event import (
     Resend,
     redeliver,
 )
-from payaccept.domain.lanes import FailingLane
+from payaccept.domain.lanes import FailingLane, WaitingLane
 
 LONG_S: Final = 60.0
 """What reads through a merchant's whole log may take so long: nobody's payment waits for it."""
@@ -37,18 +38,18 @@ Key = tuple[int, str]
 
 
 class PostgresEvents:
-    """The port EventStore."""
+    """The ports EventStore and EventListStore, on at most so many connections."""
 
-    def __init__(self, database_url: str, *, process: str) -> None:
-        self._line = SharedLine(database_url, f"{process}-events", hot=True)
+    def __init__(self, database_url: str, *, process: str, connections: int = 1) -> None:
+        self._lines = LinePool(database_url, f"{process}-events", size=connections, hot=True)
 
     async def close(self) -> None:
-        """Close the connection."""
-        await self._line.close()
+        """Close the connections."""
+        await self._lines.close()
 
     @contextlib.asynccontextmanager
     async def _patient(self) -> AsyncIterator[Connection]:
-        async with self._line.connection(timeout_s=LONG_S) as connection:
+        async with self._lines.connection(timeout_s=LONG_S) as connection:
             await connection.execute(_SQL["set_statement_timeout"], {"statement_timeout": f"{LONG_S:.0f}s"})
             yield connection
 
@@ -80,7 +81,7 @@ class PostgresEvents:
 
     async def last_sequence(self, client_id: str) -> int:
         """Return the last number that was given to an event of a merchant; 0 before the first."""
-        async with self._line.connection() as connection:
+        async with self._lines.connection() as connection:
             cursor = await connection.execute(
                 _SQL["select_last_sequence"], {"client_id": client_id}, binary=True
             )
@@ -89,26 +90,74 @@ class PostgresEvents:
 
     async def count_unnumbered(self, client_id: str) -> int:
         """Return how many events of a merchant wait for their number, among the first of all that do."""
-        async with self._line.connection() as connection:
+        async with self._lines.connection() as connection:
             cursor = await connection.execute(_SQL["select_unnumbered"], {"client_id": client_id})
             return len(await cursor.fetchall())
 
     async def find_event(self, event_id: str) -> Event | None:
         """Return an event, whosever it is."""
-        async with self._line.connection() as connection:
+        async with self._lines.connection() as connection:
             cursor = await connection.execute(_SQL["select_event"], _key(event_id), binary=True)
             row = await cursor.fetchone()
         return None if row is None else _event(row)
 
-    async def has_body(self, event_id: str) -> bool:
-        """Tell whether the body of an event is still kept."""
-        async with self._line.connection() as connection:
-            cursor = await connection.execute(_SQL["has_payload"], _key(event_id))
-            return await cursor.fetchone() == (True,)
+    async def find_event_of_payment(self, payment_id: str) -> Event | None:
+        """Return the event of a payment, whosever it is; None while the payment is not final."""
+        values = {"bucket": identifiers.bucket_of(payment_id), "payment_id": payment_id}
+        async with self._lines.connection() as connection:
+            cursor = await connection.execute(_SQL["select_event_of_payment"], values, binary=True)
+            row = await cursor.fetchone()
+        return None if row is None else _event(row)
+
+    async def list_before(
+        self,
+        client_id: str,
+        buckets: Sequence[int],
+        *,
+        before: int,
+        floor: int,
+        statuses: Collection[EventStatus],
+        limit: int,
+    ) -> list[Event]:
+        """Return a merchant's events with numbers below `before` and above `floor`, the latest first."""
+        values = {
+            "client_id": client_id,
+            "buckets": Integers(buckets),
+            "before": before,
+            "floor": floor,
+            "statuses": Texts(statuses),
+            "limit": limit,
+        }
+        return await self._list("select_events_before", values)
+
+    async def list_dead_before(self, client_id: str, before_id: str, limit: int) -> list[Event]:
+        """Return a merchant's events that were given up, older than one, the latest first."""
+        values = {"client_id": client_id, "before_id": before_id, "limit": limit}
+        return await self._list("select_dead_before", values)
+
+    async def count_dead(self, client_id: str, limit: int) -> int:
+        """Return how many events of a merchant were given up; `limit` when there are more."""
+        async with self._lines.connection() as connection:
+            values = {"client_id": client_id, "limit": limit}
+            cursor = await connection.execute(_SQL["count_dead"], values, binary=True)
+            [count] = await cursor.fetchone() or [0]
+        return int(count)
+
+    async def _list(self, statement: str, values: dict[str, Any]) -> list[Event]:
+        async with self._lines.connection() as connection:
+            cursor = await connection.execute(_SQL[statement], values, binary=True)
+            return [_event(row) for row in await cursor.fetchall()]
+
+    async def find_body(self, event_id: str) -> bytes | None:
+        """Return the body of an event, byte for byte, while it is kept."""
+        async with self._lines.connection() as connection:
+            cursor = await connection.execute(_SQL["select_payload"], _key(event_id), binary=True)
+            row = await cursor.fetchone()
+        return None if row is None else bytes(row[0])
 
     async def list_attempts(self, event_id: str, *, answers: bool) -> list[AttemptMade]:
         """Return the attempts at an event that are still kept, in order; `answers`: with what was answered."""
-        async with self._line.connection() as connection:
+        async with self._lines.connection() as connection:
             cursor = await connection.execute(
                 _SQL["select_attempts"], {**_key(event_id), "answers": answers}, binary=True
             )
@@ -154,17 +203,21 @@ class PostgresEvents:
         webhook_url: str | None,
         now: datetime,
         statuses: Collection[EventStatus] = EVERY_STATUS,
+        *,
+        seen_attempts: int | None = None,
+        entry: Entry | None = None,
     ) -> dict[str, Redelivery | None]:
         """Have events sent again at once, and tell of each what became of it.
 
         None for one that a worker was just writing: ask again. An event that does not exist is left out.
-        A single event is waited for.
+        A single event is waited for. With `seen_attempts` only what has had just so many attempts is sent;
+        `entry` is written if anything is.
         """
         if not event_ids:
             return {}
         keys = [(identifiers.bucket_of(event_id), event_id) for event_id in sorted(event_ids)]
         columns = _columns(keys)
-        async with self._line.connection() as connection, connection.transaction():
+        async with self._lines.connection() as connection, connection.transaction():
             locked = await _lock(connection, keys)
             cursor = await connection.execute(
                 _SQL["select_resendable"], {**columns, "first": keys[0][1], "last": keys[-1][1]}, binary=True
@@ -182,35 +235,53 @@ class PostgresEvents:
                     webhook_url=webhook_url,
                     body_kept=body_kept,
                     statuses=statuses,
+                    seen_attempts=seen_attempts,
                     now=now,
                 )
                 decided[event.event_id] = decision
                 if isinstance(decision, Resend):
                     again.append((event, decision))
             await _write(connection, again, now)
+            await audit.record(connection, entry if again else None)
         return decided
 
-    async def insert_test(self, test: EndpointTest) -> None:
+    async def insert_test(self, test: EndpointTest, entry: Entry) -> None:
         """Store a test event with its delivery."""
         members = {name: getattr(test, name) for name in test.__struct_fields__}
         async with (
-            self._line.connection() as connection,
+            self._lines.connection() as connection,
             connection.pipeline(),
             connection.transaction(),
         ):
             for statement in ("insert_test_event", "insert_test_payload", "insert_test_delivery"):
                 await connection.execute(_SQL[statement], members)
+            await audit.record(connection, entry)
 
     async def list_failing_lanes(self) -> list[FailingLane]:
         """Return the destinations that are failing, those with an open circuit breaker first."""
-        async with self._line.connection() as connection:
+        async with self._lines.connection() as connection:
             cursor = await connection.execute(
                 _SQL["select_failing_lanes"], {"limit": MOST_FAILING_LANES}, binary=True
             )
+            return [_lane(row) for row in await cursor.fetchall()]
+
+    async def list_failing_lanes_of(self, client_id: str, most_waiting: int) -> list[WaitingLane]:
+        """Return a merchant's failing destinations with what waits for them, the longest failing first."""
+        values = {"client_id": client_id, "most_waiting": most_waiting, "limit": MOST_FAILING_LANES}
+        async with self._lines.connection() as connection:
+            cursor = await connection.execute(_SQL["select_failing_lanes_of_merchant"], values, binary=True)
             return [
-                FailingLane(**dict(zip(FailingLane.__struct_fields__, row, strict=True)))
-                for row in await cursor.fetchall()
+                WaitingLane(lane=_lane(members), waiting=waiting, next_at=next_at)
+                for *members, waiting, next_at in await cursor.fetchall()
             ]
+
+    async def find_longest_failing_lane(self, client_id: str) -> FailingLane | None:
+        """Return the destination of a merchant that has been failing the longest."""
+        async with self._lines.connection() as connection:
+            values = {"client_id": client_id}
+            cursor = await connection.execute(_SQL["select_longest_failing_lane"], values, binary=True)
+            row = await cursor.fetchone()
+        return None if row is None else _lane(row)
 
 
 async def _lock(connection: Connection, keys: Sequence[Key]) -> set[str]:
@@ -270,6 +341,10 @@ def _event(row: tuple[Any, ...]) -> Event:
         return Event(**members, delivery=None)
     told["state"] = DeliveryState(told["state"])
     return Event(**members, delivery=EventDelivery(**told))
+
+
+def _lane(row: Sequence[Any]) -> FailingLane:
+    return FailingLane(**dict(zip(FailingLane.__struct_fields__, row, strict=True)))
 
 
 def _attempt(row: tuple[Any, ...]) -> AttemptMade:

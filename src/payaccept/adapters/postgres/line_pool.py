@@ -13,8 +13,8 @@ from payaccept.adapters.postgres.connections import STATEMENT_TIMEOUT_S, SharedL
 class LinePool:
     """Lends lines, the last used first, so that no more are opened than are needed at a time."""
 
-    def __init__(self, database_url: str, name: str, *, size: int = 4) -> None:
-        self._lines = [SharedLine(database_url, name) for _ in range(size)]
+    def __init__(self, database_url: str, name: str, *, size: int = 4, hot: bool = False) -> None:
+        self._lines = [SharedLine(database_url, name, hot=hot) for _ in range(size)]
         self._free: asyncio.LifoQueue[SharedLine] = asyncio.LifoQueue()
         for line in self._lines:
             self._free.put_nowait(line)

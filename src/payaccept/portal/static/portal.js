@@ -108,7 +108,8 @@ document.addEventListener("submit", (event) => {
   for (const button of event.target.querySelectorAll("button[data-reveal]")) reveal(button, false);
 });
 
-// A form with data-verdict says what is thought of a key while it is filled in. A private key is not sent at all.
+// A form with data-verdict says what is thought of a key, or an address, while it is filled in. A private key is
+// not sent at all.
 function judge(form) {
   const place = form.querySelector(".verdict");
   const tell = (good, text) => {
@@ -117,6 +118,7 @@ function judge(form) {
     place.classList.toggle("good", good);
   };
   const isPrivate = async () => {
+    if (!form.elements.pem) return false;
     const file = form.elements.file.files[0];
     const chosen = file && file.size < 1e6 ? await file.text() : "";
     return (form.elements.pem.value + chosen).includes("PRIVATE KEY");
@@ -130,7 +132,8 @@ function judge(form) {
     clearTimeout(waiting);
     waiting = setTimeout(async () => {
       if (await isPrivate()) return refuse();
-      if (!form.elements.pem.value.trim() && !form.elements.file.value) return tell(false, "");
+      const filled = [...form.elements].some((one) => one.type !== "hidden" && one.name && one.value.trim());
+      if (!filled) return tell(false, "");
       try {
         const answer = await fetch(form.dataset.verdict, { method: "POST", body: new FormData(form), redirect: "error" });
         const verdict = await answer.json();

@@ -88,10 +88,59 @@ FROM events AS e
 LEFT JOIN deliveries AS d ON d.bucket = e.bucket AND d.event_id = e.event_id
 WHERE e.bucket = %(bucket)b AND e.event_id = %(event_id)b;
 
--- name: has_payload
-SELECT EXISTS (
-    SELECT FROM payloads AS p WHERE p.bucket = %(bucket)b AND p.event_id = %(event_id)b
-);
+-- name: select_event_of_payment
+-- A payment has one event at most.
+SELECT
+    e.bucket, e.event_id, e.client_id, e.payment_id, e.event_type, e.sequence, e.created_at,
+    d.url, d.lane, d.state, d.attempts, d.attempts_before, d.next_at, d.leased_until, d.last_attempt_at,
+    d.last_status, d.last_reason, d.created_at, d.final_at
+FROM events AS e
+LEFT JOIN deliveries AS d ON d.bucket = e.bucket AND d.event_id = e.event_id
+WHERE e.bucket = %(bucket)b AND e.payment_id = %(payment_id)b;
+
+-- name: select_events_before
+-- A page of the log, the latest first: of so many numbers below one, as many events as are wanted. The numbers have
+-- no gap, so that their difference is how many events are looked at.
+SELECT
+    e.bucket, e.event_id, e.client_id, e.payment_id, e.event_type, e.sequence, e.created_at,
+    d.url, d.lane, d.state, d.attempts, d.attempts_before, d.next_at, d.leased_until, d.last_attempt_at,
+    d.last_status, d.last_reason, d.created_at, d.final_at
+FROM unnest(%(buckets)b) AS k (bucket)
+CROSS JOIN LATERAL (
+    SELECT x.bucket, x.event_id, x.client_id, x.payment_id, x.event_type, x.sequence, x.created_at
+    FROM events AS x
+    LEFT JOIN deliveries AS y ON y.bucket = x.bucket AND y.event_id = x.event_id
+    WHERE x.bucket = k.bucket AND x.client_id = %(client_id)b
+        AND x.sequence < %(before)b AND x.sequence > %(floor)b
+        AND coalesce(y.state, 'UNSENT') = ANY(%(statuses)b)
+    ORDER BY x.sequence DESC
+    LIMIT %(limit)b
+) AS e
+LEFT JOIN deliveries AS d ON d.bucket = e.bucket AND d.event_id = e.event_id
+ORDER BY e.sequence DESC
+LIMIT %(limit)b;
+
+-- name: select_dead_before
+-- The dead in the order of their ids, which is that of time: their index has it.
+SELECT
+    e.bucket, e.event_id, e.client_id, e.payment_id, e.event_type, e.sequence, e.created_at,
+    d.url, d.lane, d.state, d.attempts, d.attempts_before, d.next_at, d.leased_until, d.last_attempt_at,
+    d.last_status, d.last_reason, d.created_at, d.final_at
+FROM deliveries AS d
+JOIN events AS e ON e.bucket = d.bucket AND e.event_id = d.event_id
+WHERE d.client_id = %(client_id)b AND d.state = 'DEAD' AND d.event_id < %(before_id)b
+ORDER BY d.event_id DESC
+LIMIT %(limit)b;
+
+-- name: count_dead
+-- As far as anybody wants to know.
+SELECT count(*)
+FROM (
+    SELECT FROM deliveries AS d WHERE d.client_id = %(client_id)b AND d.state = 'DEAD' LIMIT %(limit)b
+) AS dead;
+
+-- name: select_payload
+SELECT p.body FROM payloads AS p WHERE p.bucket = %(bucket)b AND p.event_id = %(event_id)b;
 
 -- name: select_attempts
 -- The attempts of one event that are still kept, in order.
@@ -207,3 +256,31 @@ SELECT f.lane, f.client_id, f.failures, f.failing_since, f.opened_at, f.last_rea
 FROM failing_lanes AS f
 ORDER BY f.opened_at IS NULL, f.failing_since
 LIMIT %(limit)b;
+
+-- name: select_failing_lanes_of_merchant
+-- A merchant's, with how many deliveries wait for each, as far as anybody wants to know, and when the first is due.
+SELECT f.lane, f.client_id, f.failures, f.failing_since, f.opened_at, f.last_reason,
+    (
+        SELECT count(*)
+        FROM (
+            SELECT FROM deliveries AS d WHERE d.lane = f.lane AND d.state = 'PENDING' LIMIT %(most_waiting)b
+        ) AS waiting
+    ),
+    (
+        SELECT d.next_at FROM deliveries AS d
+        WHERE d.lane = f.lane AND d.state = 'PENDING'
+        ORDER BY d.next_at
+        LIMIT 1
+    )
+FROM failing_lanes AS f
+WHERE f.client_id = %(client_id)b
+ORDER BY f.failing_since
+LIMIT %(limit)b;
+
+-- name: select_longest_failing_lane
+-- For the banner of a merchant's pages: the one that has been failing the longest.
+SELECT f.lane, f.client_id, f.failures, f.failing_since, f.opened_at, f.last_reason
+FROM failing_lanes AS f
+WHERE f.client_id = %(client_id)b
+ORDER BY f.failing_since
+LIMIT 1;
