@@ -80,6 +80,13 @@ def own(path: str) -> Steps:
     return steps
 
 
+async def payment(page: Page, visit: Visit) -> None:
+    await visit.sign_in(page)
+    visit.bill()
+    await page.goto(f"{visit.home}/payments")
+    await page.locator("#list tbody a").first.click()
+
+
 async def mistaken_sign_up(page: Page, _visit: Visit) -> None:
     await page.goto("/sign-up")
     await page.get_by_label("Merchant").fill("Café Ünder")
@@ -158,6 +165,9 @@ PICTURES: dict[str, Steps] = {
     "webhook": webhook_test,
     "webhooks": own("{home}/webhooks"),
     "replay": own("{home}/webhooks/replay"),
+    "payments": own("{home}/payments"),
+    "payments-mistakes": own("{home}/payments?amount=12,345.678&currency=EUR&from=yesterday"),
+    "payment": payment,
     "keys": own("{home}/keys"),
     "key-new": own("{home}/keys/new"),
     "key": own("{home}/keys/1"),

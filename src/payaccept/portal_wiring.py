@@ -7,6 +7,7 @@ from payaccept import __version__
 from payaccept.adapters.postgres import migrations
 from payaccept.adapters.postgres.connections import SharedLine
 from payaccept.adapters.postgres.events import PostgresEvents
+from payaccept.adapters.postgres.payment_lists import PostgresPaymentLists
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.replays import PostgresReplays
 from payaccept.adapters.postgres.requests import PostgresRequests
@@ -21,6 +22,8 @@ from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
+from payaccept.operations.payment_lists import PaymentLists
+from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.payments import Payments
 from payaccept.operations.provider_keys import PublishedKey
 from payaccept.operations.replays import Replays
@@ -39,22 +42,22 @@ class Till:
     def __init__(self, settings: Settings, merchants: Merchants) -> None:
         url = settings.database_url
         self._merchants = merchants
-        self._store = PostgresPayments(url, create_lines=0, process="portal")
+        self.store = PostgresPayments(url, create_lines=0, process="portal")
         self._wakeup = WakeupSender(url, process="portal")
         self._wallet = simulated_wallet_of(settings, "portal")
-        self.checkout = Checkout(self._store, merchants.get, shows_retail=self._wallet is not None)
+        self.checkout = Checkout(self.store, merchants.get, shows_retail=self._wallet is not None)
         self.simulated_customer = None
         if self._wallet is not None:
-            payments = Payments(self._store, self._wallet, rules_of(settings), wake_worker=self._wakeup.send)
+            payments = Payments(self.store, self._wallet, rules_of(settings), wake_worker=self._wakeup.send)
             self.simulated_customer = SimulatedCustomer(payments, self._wallet, self._webhook_url_of)
 
     def start(self) -> None:
         """Start in the running loop."""
-        self._store.start()
+        self.store.start()
 
     async def close(self) -> None:
         """Close everything."""
-        for part in (self._store, self._wakeup, self._wallet):
+        for part in (self.store, self._wakeup, self._wallet):
             if part is not None:
                 await part.close()
 
@@ -88,6 +91,8 @@ class PortalProcess:
     def services(self) -> Services:
         """Return what the pages work with."""
         settings = self._settings
+        doctor = Doctor(self._joined.merchant_store, settings.environment, settings.urls)
+        events = self._events
         return Services(
             site=Site(
                 environment=settings.environment,
@@ -106,10 +111,14 @@ class PortalProcess:
             visitors=Visitors(),
             key_proofs=KeyProofs(self._joined.merchant_store),
             requests=Requests(PostgresRequests(self._joined.lines)),
-            doctor=Doctor(self._joined.merchant_store, settings.environment, settings.urls),
-            events=self._events,
+            replays=Replays(PostgresReplays(self._joined.lines), events, clock=self._clock),
+            doctor=doctor,
+            events=events,
             event_lists=EventLists(self._event_store, self._joined.merchant_store),
-            replays=Replays(PostgresReplays(self._joined.lines), self._events, clock=self._clock),
+            payment_lists=PaymentLists(
+                PostgresPaymentLists(self._joined.lines), self._till.store, self._event_store
+            ),
+            payment_stories=PaymentStories(self._till.store, events, doctor, settings.environment),
             list_published_keys=self._list_published_keys,
             ping=self._ping,
         )

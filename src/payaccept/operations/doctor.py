@@ -4,13 +4,18 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from payaccept.domain import doctor
 from payaccept.domain.doctor import Examination, Kept, Patient
-from payaccept.domain.merchant import Environment
+from payaccept.domain.merchant import Environment, KeyState
+from payaccept.domain.payment import Payment
 from payaccept.domain.traffic import RefusedRequest
 from payaccept.domain.urls import UrlPolicy
 from payaccept.operations.ports import MerchantStore
+from payaccept.wire import signing
 from payaccept.wire.capture import Capture
+from payaccept.wire.messages import PATH_PREFIX
 
 T = TypeVar("T")
 
@@ -37,6 +42,28 @@ class Doctor:
         patient = await self._patient(request.client_id)
         kept = Kept(request.received_at, request.body_bytes, request.body_is_whole)
         return await self._apart(lambda: doctor.examine(capture_of(request), patient, kept))
+
+    async def examine_accepted(self, payment: Payment) -> Examination | None:
+        """Examine the request that made a payment; None when its signature was not kept.
+
+        The key that signed it was active then, whatever has become of it since.
+        """
+        if payment.request_time is None or payment.key_version is None or payment.signature is None:
+            return None
+        patient = await self._patient(payment.client_id)
+        keys = [
+            replace(key, state=KeyState.ACTIVE) if key.key_version == payment.key_version else key
+            for key in patient.keys
+        ]
+        headers = (
+            ("Content-Type", "application/json"),  # or it would not have been accepted
+            ("Client-Id", payment.client_id),
+            ("Request-Time", payment.request_time),
+            ("Signature", signing.write_header(payment.key_version, payment.signature)),
+        )
+        capture = Capture("POST", PATH_PREFIX + payment.operation, headers, payment.request_body)
+        kept = Kept(payment.created_at, len(payment.request_body), body_is_whole=True)
+        return await self._apart(lambda: doctor.examine(capture, replace(patient, keys=keys), kept))
 
     async def _patient(self, client_id: str) -> Patient:
         keys = await self._merchants.list_keys(client_id)

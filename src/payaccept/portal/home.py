@@ -1,6 +1,6 @@
 """The front page, and a merchant's home."""
 
-from typing import Any
+from typing import Any, Final
 
 from litestar import Response, get
 from litestar.di import NamedDependency
@@ -8,10 +8,15 @@ from litestar.response import Redirect
 from msgspec import Struct
 
 from payaccept.domain.merchant import KeyState, Merchant, MerchantKey
+from payaccept.domain.payment_search import PaymentSearch
 from payaccept.domain.user import Membership, Permission
 from payaccept.portal.access import PortalRequest, everyone, member
+from payaccept.portal.amounts import preferred_locale
+from payaccept.portal.payment_views import row_of
 from payaccept.portal.rendering import Page, page
 from payaccept.portal.services import Services
+
+_LATEST: Final = 5
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -20,7 +25,6 @@ class Step(Struct, frozen=True, kw_only=True):
     title: str
     text: str
     done: bool = False
-    command: str = ""
     path: str = ""
     label: str = ""
 
@@ -40,17 +44,24 @@ async def front(request: PortalRequest) -> Response[Any]:
 async def show(
     request: PortalRequest, services: NamedDependency[Services], membership: NamedDependency[Membership]
 ) -> Page:
-    """Show a merchant at a glance: who it is to the API, and what to do next."""
+    """Show a merchant at a glance: its last payments, who it is to the API, and what to do next."""
     merchant = await services.merchants.get(membership.client_id)
     keys = await services.merchants.list_keys(membership.client_id)
     people = await services.people.list_members(membership.client_id)
-    traffic = await services.requests.traffic(membership.client_id, services.clock())
-    steps = _steps(membership, merchant, keys, alone=len(people) == 1, has_sent=bool(traffic.keys))
-    return page(request, "home/merchant.html", merchant=merchant, steps=steps)
+    latest = await services.payment_lists.search(membership.client_id, PaymentSearch(), limit=_LATEST)
+    locale = preferred_locale(request.headers.get("accept-language", ""))
+    steps = _steps(membership, merchant, keys, alone=len(people) == 1, has_sold=bool(latest.payments))
+    return page(
+        request,
+        "home/merchant.html",
+        merchant=merchant,
+        steps=steps,
+        rows=[row_of(payment, locale) for payment in latest.payments],
+    )
 
 
 def _steps(
-    membership: Membership, merchant: Merchant, keys: list[MerchantKey], *, alone: bool, has_sent: bool
+    membership: Membership, merchant: Merchant, keys: list[MerchantKey], *, alone: bool, has_sold: bool
 ) -> list[Step]:
     active = [key for key in keys if key.state is KeyState.ACTIVE]
     waiting = [key for key in keys if key.state is KeyState.PENDING]
@@ -65,9 +76,9 @@ def _steps(
             label=f"Prove keyVersion {waiting[-1].key_version}" if waiting else "Add a key",
         ),
         Step(
-            title="Send a first signed request",
-            text="Each operation has a page with an example that names your Client-Id. A refused one is explained.",
-            done=has_sent,
+            title="Take a first payment",
+            text="Each operation has a page with an example that names your Client-Id. A refused request is explained.",
+            done=has_sold,
             path="/docs/api",
             label="See the operations",
         ),

@@ -12,14 +12,16 @@ from payaccept.domain.key_proofs import PENDING_LIFE, is_lapsed, text_to_sign
 from payaccept.domain.merchant import KeyState, MerchantKey
 from payaccept.domain.user import Membership, Permission
 from payaccept.portal.access import PortalRequest, member
+from payaccept.portal.commands import signed_request
 from payaccept.portal.errors import PageNotFound
 from payaccept.portal.forms import Form
 from payaccept.portal.key_views import KeyRow, chart_of, is_in_use, rotation, rows_of
 from payaccept.portal.rendering import Page, actor, go, page
 from payaccept.portal.services import Services
-from payaccept.wire.messages import PATH_PREFIX
 
 _PRIVATE: Final = b"PRIVATE KEY"
+# Asks for a payment that does not exist.
+_PROOF: Final = '{"paymentRequestId":"key-proof"}'
 _SPOILT: Final = (
     "This is a private key, and it has now left your machine: do not use it. Make a new pair, and upload the"
     " public half of that."
@@ -187,7 +189,9 @@ async def _one(
         lapsed=is_lapsed(row.key, now),
         lapses_at=row.key.created_at + PENDING_LIFE,
         sign_command=_sign_command(row.key) if row.is_pending else "",
-        request_command=_request_command(row.key, services.site.api_base_url),
+        request_command=signed_request(
+            services.site.api_base_url, row.key.client_id, row.key.key_version, "inquiryPayment", _PROOF
+        ),
         in_use=is_in_use(row, now),
         costs=row.is_active and await _costs(services, membership, row),
     )
@@ -197,21 +201,6 @@ def _sign_command(key: MerchantKey) -> str:
     return (
         f"printf %s '{text_to_sign(key)}' \\\n  | openssl dgst -sha256 -sign private-key.pem | openssl base64"
     )
-
-
-def _request_command(key: MerchantKey, api_base_url: str) -> str:
-    """Return the commands that ask for a payment that does not exist, signed under this key."""
-    path = PATH_PREFIX + "inquiryPayment"
-    return f"""CLIENT={key.client_id}
-TIME=$(date -u +%Y-%m-%dT%H:%M:%SZ)
-BODY='{{"paymentRequestId":"key-proof"}}'
-SIGNATURE=$(printf 'POST {path}\\n%s.%s.%s' "$CLIENT" "$TIME" "$BODY" \\
-  | openssl dgst -sha256 -sign private-key.pem | openssl base64 -A | tr '+/' '-_' | tr -d '=')
-curl -s {api_base_url}{path} \\
-  -H "Content-Type: application/json" -H "Client-Id: $CLIENT" -H "Request-Time: $TIME" \\
-  -H "Signature: algorithm=SHA256withRSA, keyVersion={key.key_version}, signature=$SIGNATURE" \\
-  -d "$BODY"
-"""
 
 
 async def _costs(services: Services, membership: Membership, row: KeyRow) -> bool:

@@ -25,6 +25,7 @@ class _Place(Struct, frozen=True):
 
 _OF_MERCHANT: Final = (
     _Place("Home", "home", "", Permission.VIEW),
+    _Place("Payments", "payments", "/payments", Permission.VIEW),
     _Place("Webhooks", "webhooks", "/webhooks", Permission.VIEW),
     _Place("Keys", "keys", "/keys", Permission.VIEW),
     _Place("Requests", "requests", "/requests", Permission.VIEW),

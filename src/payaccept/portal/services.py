@@ -12,6 +12,8 @@ from payaccept.operations.event_lists import EventLists
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.merchants import Merchants
+from payaccept.operations.payment_lists import PaymentLists
+from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
@@ -63,5 +65,7 @@ class Services(Struct, frozen=True, kw_only=True):
     events: Events
     event_lists: EventLists
     replays: Replays
+    payment_lists: PaymentLists
+    payment_stories: PaymentStories
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
