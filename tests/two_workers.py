@@ -7,7 +7,7 @@ import signal
 from multiprocessing.context import ForkServerProcess
 
 from payaccept.config import Settings
-from payaccept.wiring import WorkerProcess
+from payaccept.worker_wiring import WorkerProcess
 
 
 def work(settings: Settings) -> None:

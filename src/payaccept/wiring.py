@@ -1,77 +1,32 @@
 """Joins operations with adapters: the only module that knows which is which."""
 
-import asyncio
 import logging
 import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Final, Self
+from datetime import UTC, datetime
+from typing import Self
 
-from payaccept import __version__, garbage, logs
-from payaccept.adapters.mail import SmtpMail
 from payaccept.adapters.postgres import migrations
-from payaccept.adapters.postgres.backlog import PostgresBacklog
 from payaccept.adapters.postgres.connections import SharedLine
-from payaccept.adapters.postgres.deliveries import PostgresDeliveries
-from payaccept.adapters.postgres.directory import PostgresDirectory
 from payaccept.adapters.postgres.drills import PostgresDrills
 from payaccept.adapters.postgres.events import PostgresEvents
-from payaccept.adapters.postgres.group_commit import lane_per_bucket, one_lane
-from payaccept.adapters.postgres.health import PostgresPulse
-from payaccept.adapters.postgres.lane_alarms import PostgresLaneAlarms
 from payaccept.adapters.postgres.line_pool import LinePool
-from payaccept.adapters.postgres.membership import PostgresMembership
 from payaccept.adapters.postgres.merchants import PostgresMerchants
-from payaccept.adapters.postgres.numbering import PostgresNumbering
 from payaccept.adapters.postgres.partitions import PostgresPartitions
 from payaccept.adapters.postgres.payments import PostgresPayments
-from payaccept.adapters.postgres.people import PostgresPeople
-from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
-from payaccept.adapters.postgres.replays import PostgresReplays
 from payaccept.adapters.postgres.reports import PostgresReports
-from payaccept.adapters.postgres.traffic import PostgresTraffic
-from payaccept.adapters.postgres.wakeups import WakeupListener, WakeupSender
+from payaccept.adapters.postgres.wakeups import WakeupSender
 from payaccept.adapters.vault import Vault, read_master_key
 from payaccept.adapters.wallet_simulated import SimulatedWallet
-from payaccept.api.documents import Documents
-from payaccept.api.endpoints import Endpoints
-from payaccept.api.failure_limit import AddressFailureLimit
-from payaccept.api.gate import Gate
-from payaccept.api.kernel import Kernel
-from payaccept.config import SettingInvalid, Settings, from_environ
-from payaccept.domain.delivery import RETRY_AFTER_AT_MOST
-from payaccept.domain.drill import UNKNOWN_KEY_VERSION
-from payaccept.domain.errors import StoreUnavailable
+from payaccept.config import SettingInvalid, Settings
 from payaccept.domain.merchant import Environment
-from payaccept.domain.places import Limits
-from payaccept.figures.processes import ApiFigures, WorkerFigures
-from payaccept.figures.slab import Slab
 from payaccept.operations import provider_keys
-from payaccept.operations.deliveries import Deliveries
-from payaccept.operations.drilling import Drilling
 from payaccept.operations.drills import Drills, MerchantSource
 from payaccept.operations.events import Events
-from payaccept.operations.key_proofs import KeyProofs
-from payaccept.operations.lane_alarms import LaneAlarms
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payments import Payments, Rules
-from payaccept.operations.progress import Progress
-from payaccept.operations.provider_keys import CurrentSigner, PublishedKey, Signer
-from payaccept.operations.recorder import Recorder
-from payaccept.operations.replays import ReplayRunner
 from payaccept.operations.reports import Reports
-from payaccept.operations.sending import SIGNING_THREADS, Sending
-from payaccept.wire import signing
-from payaccept.worker import Worker
 
-USER_AGENT: Final = f"payaccept/{__version__}"
-PAUSES_A_STEP: Final = 5
-"""How much shorter the first pause of an open circuit breaker is than the first step of the retries."""
-ALARMS_QUIET: Final = timedelta(days=2)
-"""After the longest wait for a retry: sooner than the worker forgets a destination, which is no recovery."""
 _log = logging.getLogger(__name__)
 
 
@@ -80,7 +35,8 @@ def now_utc() -> datetime:
     return datetime.now(UTC)
 
 
-def _require_simulated(settings: Settings) -> None:
+def require_simulated(settings: Settings) -> None:
+    """Raises: SettingInvalid outside the sandbox."""
     if settings.environment is not Environment.SANDBOX:
         raise SettingInvalid("PAYACCEPT_ENVIRONMENT: this version has wallets for the sandbox only")
 
@@ -105,15 +61,6 @@ def rules_of(settings: Settings) -> Rules:
         environment=settings.environment,
         web_base_url=settings.web_base_url,
         order_expiry_s=settings.order_expiry_s,
-    )
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        per_lane=settings.webhook_per_lane,
-        per_merchant=settings.webhook_per_merchant,
-        in_all=settings.webhook_concurrency,
-        pause_s=settings.retry_schedule_s[0] / PAUSES_A_STEP,
     )
 
 
@@ -177,266 +124,6 @@ async def ensure_provider_key(settings: Settings) -> None:
         await store.close()
 
 
-class ApiProcess:
-    """What one API process holds open. `figures_dir` is where it counts for others to sum; None: for itself."""
-
-    def __init__(self, settings: Settings, figures_dir: Path | None = None) -> None:
-        _require_simulated(settings)
-        url = settings.database_url
-        routing = lane_per_bucket if settings.bucket_lanes else one_lane
-        self._settings = settings
-        self._line = SharedLine(url, "api-ready")
-        self._merchants = PostgresMerchants(url, process="api")
-        self._directory = PostgresDirectory(url, process="api")
-        self._limits = PostgresRateLimits(url)
-        self._store = PostgresPayments(url, routing=routing, process="api")
-        self._wakeup = WakeupSender(url, process="api")
-        self._wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="api")
-        self._documents = Documents(
-            settings.environment, self._ping, self._list_keys, settings.provider_keys_max_age_s
-        ).by_path()
-        self._figures = ApiFigures(self._documents, figures_dir, PostgresPulse(url, process="api"), now_utc)
-        self._payments = Payments(
-            self._store,
-            self._wallet,
-            rules_of(settings),
-            wake_worker=self._wakeup.send,
-            on_settled=self._figures.payments.settled,
-        )
-        self._directory.on_change(self._limits.forget)
-        self._recorder = Recorder(PostgresTraffic(url, process="api"), now_utc, self._directory.knows)
-
-    def kernel(self) -> Kernel:
-        """Build the kernel that serves this process."""
-        settings = self._settings
-        gate = Gate(
-            settings.environment,
-            self._directory,
-            self._limits,
-            AddressFailureLimit(settings.failure_limit),
-            proofs=KeyProofs(self._merchants),
-            uses=self._recorder,
-        )
-        return Kernel(
-            gate,
-            Endpoints(self._payments, settings.environment, settings.urls).by_path(),
-            self._documents,
-            lifespan=self,
-            log=self._figures.requests,
-            refusals=self._recorder,
-            deadline_s=settings.request_deadline_s,
-        )
-
-    async def open(self) -> None:
-        """Open everything, in the running loop."""
-        self._figures.start()
-        self._directory.start()
-        self._limits.start()
-        self._store.start()
-        self._recorder.start()
-
-    async def close(self) -> None:
-        """Close everything."""
-        for part in (
-            self._recorder,
-            self._store,
-            self._limits,
-            self._directory,
-            self._wakeup,
-            self._wallet,
-            self._merchants,
-            self._line,
-            self._figures,
-        ):
-            await part.close()
-
-    async def _ping(self) -> None:
-        async with self._line.connection(timeout_s=1.0) as connection:
-            try:
-                await migrations.check(connection, self._settings.environment)
-            except migrations.SchemaRefused as refused:
-                raise StoreUnavailable(str(refused)) from None
-
-    async def _list_keys(self) -> list[PublishedKey]:
-        return await provider_keys.list_published(self._merchants, now_utc())
-
-
-class WorkerProcess:
-    """What one worker process holds open."""
-
-    def __init__(self, settings: Settings) -> None:
-        # Its HTTP client looks names up itself, which the other processes never need.
-        from payaccept.adapters.outbound import Outbound  # noqa: PLC0415
-
-        _require_simulated(settings)
-        url = settings.database_url
-        routing = lane_per_bucket if settings.bucket_lanes else one_lane
-        self._vault = open_vault(settings)
-        self._merchants = PostgresMerchants(url, process="worker")
-        self._directory = PostgresDirectory(url, process="worker")
-        self._payments = PostgresPayments(url, routing=routing, create_lines=0, process="worker")
-        self._deliveries = PostgresDeliveries(url, routing=routing)
-        self._wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="worker")
-        self._outbound = Outbound(
-            settings.urls, timeout_s=settings.webhook_timeout_s, proxy=settings.egress_proxy
-        )
-        self._figures = WorkerFigures(
-            PostgresBacklog(url, process="worker"),
-            PostgresPulse(url, process="worker"),
-            lambda: self._sending.lanes.in_flight,
-            now_utc,
-        )
-        self._threads = ThreadPoolExecutor(SIGNING_THREADS, thread_name_prefix="sign")
-        self._membership = PostgresMembership(url)
-        self._numbering = PostgresNumbering(url)
-        self._partitions = open_partitions(settings, process="worker")
-        self._event_store = PostgresEvents(url, process="worker")
-        self._lines = LinePool(url, "worker-rest", size=2)
-        self._alarm_store = PostgresLaneAlarms(url, process="worker")
-        verbs = Payments(
-            self._payments,
-            self._wallet,
-            rules_of(settings),
-            wake_worker=self._wake,
-            on_settled=self._figures.payments.settled,
-        )
-        self._sending = Sending(
-            Deliveries(
-                self._deliveries,
-                self._outbound.post,
-                self._sign,
-                schedule_s=settings.retry_schedule_s,
-                timeout_s=settings.webhook_timeout_s,
-                lease_s=settings.webhook_lease_s,
-                user_agent=USER_AGENT,
-                clock=now_utc,
-                log=self._figures.attempts.write,
-            ),
-            self._membership,
-            self._current_signer,
-            _limits(settings),
-            on_room=self._fill,
-        )
-        self._stranger: Signer | None = None
-        self._worker = Worker(
-            Progress(self._payments, self._wallet, verbs, self.webhook_url_of),
-            self._sending,
-            self._numbering,
-            self._partitions,
-            clock=now_utc,
-            replays=self._replay_runner(settings),
-            alarms=self._lane_alarms(settings),
-            drilling=self._drilling(settings),
-        )
-        self._listener = WakeupListener(url, self._wake)
-        self._signer = CurrentSigner(self._merchants, self._vault, now_utc)
-
-    def _drilling(self, settings: Settings) -> Drilling | None:
-        if settings.environment is not Environment.SANDBOX:
-            return None
-        return Drilling(
-            PostgresDrills(self._lines),
-            self._outbound.post,
-            self._sign,
-            self._current_signer,
-            self._unpublished_signer,
-            timeout_s=settings.webhook_timeout_s,
-            user_agent=USER_AGENT,
-            clock=now_utc,
-            lease_s=settings.webhook_lease_s,
-        )
-
-    def _replay_runner(self, settings: Settings) -> ReplayRunner:
-        events = Events(
-            self._event_store, self._merchants, settings.environment, wake_worker=self._wake, clock=now_utc
-        )
-        return ReplayRunner(PostgresReplays(self._lines), events, clock=now_utc)
-
-    def _lane_alarms(self, settings: Settings) -> LaneAlarms | None:
-        if not settings.smtp_url:
-            return None
-        return LaneAlarms(
-            self._alarm_store,
-            PostgresPeople(self._lines),
-            self._merchants,
-            SmtpMail(settings.smtp_url, settings.mail_from),
-            web_base_url=settings.web_base_url,
-            quiet=timedelta(seconds=max(settings.retry_schedule_s) * RETRY_AFTER_AT_MOST) + ALARMS_QUIET,
-            clock=now_utc,
-        )
-
-    def _wake(self, lane: str | None = None) -> None:
-        self._worker.wake(lane)
-
-    def _fill(self) -> None:
-        self._worker.fill()
-
-    @property
-    def figures(self) -> Slab:
-        """What this process counts."""
-        return self._figures.slab
-
-    async def _current_signer(self) -> Signer:
-        signer = await self._signer()
-        self._figures.key_version.set(signer.key_version)
-        return signer
-
-    async def _unpublished_signer(self) -> Signer:
-        """Return a key that nobody has published: made when it is first wanted, and kept in memory alone."""
-        if self._stranger is None:
-            pair = await asyncio.get_running_loop().run_in_executor(self._threads, self._vault.new_key)
-            self._stranger = Signer(UNKNOWN_KEY_VERSION, self._vault.open(pair[1]))
-        return self._stranger
-
-    def stop(self) -> None:
-        """Take nothing new; `run` returns when what is under way is done."""
-        self._worker.stop()
-
-    async def run(self) -> None:
-        """Work until stopped."""
-        garbage.spare_the_collector()
-        self._figures.start()
-        self._directory.start()
-        self._payments.start()
-        self._deliveries.start()
-        await self._outbound.open()
-        listening = asyncio.create_task(self._listener.run())
-        try:
-            await self._worker.run()
-        finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
-            for part in (
-                self._membership,
-                self._outbound,
-                self._deliveries,
-                self._numbering,
-                self._partitions,
-                self._payments,
-                self._directory,
-                self._wallet,
-                self._merchants,
-                self._event_store,
-                self._lines,
-                self._alarm_store,
-                self._figures,
-            ):
-                await part.close()
-            self._threads.shutdown()
-
-    async def webhook_url_of(self, client_id: str) -> str | None:
-        """Return the endpoint a merchant has configured."""
-        credentials = await self._directory.find_credentials(client_id)
-        return None if credentials is None else credentials.merchant.webhook_url
-
-    async def _sign(self, signer: Signer, strings: Sequence[bytes]) -> list[bytes]:
-        # OpenSSL signs without the interpreter's lock: the loop goes on meanwhile, on another core.
-        def sign() -> list[bytes]:
-            return [signing.sign(signer.private_key, string) for string in strings]
-
-        return await asyncio.get_running_loop().run_in_executor(self._threads, sign)
-
-
 class Administration:
     """What the administrator's commands work with. To be used in `async with`."""
 
@@ -496,10 +183,3 @@ class Administration:
             self._line,
         ):
             await part.close()
-
-
-def api_kernel() -> Kernel:
-    """Build the kernel of an API worker process from its environment: the factory the server calls."""
-    logs.configure("api")  # also where a process is not forked from one that has done so
-    directory = os.environ.get("PAYACCEPT_METRICS_DIR")
-    return ApiProcess(from_environ(), Path(directory) if directory else None).kernel()

@@ -206,6 +206,32 @@ async def test_a_keyboard_is_enough_and_leads_past_the_navigation(page):
     await expect(page.locator("main")).to_be_focused()
 
 
+async def test_on_a_phone_a_table_is_a_table_to_a_screen_reader(chromium, url):
+    async with opened_page(chromium, url, phone=True) as page:
+        await sign_up(page)
+        await page.goto("/account")
+        assert (
+            await page.locator("table tr").first.evaluate("row => getComputedStyle(row).display") == "block"
+        )
+        session = await page.context.new_cdp_session(page)
+        nodes = (await session.send("Accessibility.getFullAXTree"))["nodes"]
+        told = [
+            (node["role"]["value"], node.get("name", {}).get("value", ""))
+            for node in nodes
+            if not node["ignored"]
+        ]
+        roles = [role for role, _ in told]
+        assert ("table", "Your open sessions") in told
+        assert ("columnheader", "Last used") in told
+        assert ("rowheader", "Chrome on Linux") in told or "rowheader" in roles
+        assert roles.count("row") >= 4
+        assert roles.count("cell") >= 4
+        # What stands before each cell for the eye is the heading that the reader has told already.
+        assert (
+            "Address" not in [name for role, name in told if role == "StaticText" and name == "Address"][1:]
+        )
+
+
 async def test_a_browser_keeps_to_the_policy_of_the_page(chromium, url):
     async with opened_page(chromium, url, expected="Content Security Policy") as page:
         await page.goto("/sign-in")

@@ -10,7 +10,7 @@ import pytest
 from deployment import client_of, opened_kernel, running_worker, settings_for
 from payaccept.config import Settings
 from payaccept.figures import catalogue
-from payaccept.wiring import WorkerProcess
+from payaccept.worker_wiring import WorkerProcess
 from processes import eventually
 from traffic import Arrival, Receiver, respond
 

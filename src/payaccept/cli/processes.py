@@ -14,7 +14,7 @@ from granian.constants import HTTPModes, Interfaces, Loops
 from granian.server import Server
 from msgspec.structs import replace
 
-from payaccept import logs, wiring
+from payaccept import logs, wiring, worker_wiring
 from payaccept.adapters.postgres.migrations import SchemaRefused
 from payaccept.adapters.vault import VaultError
 from payaccept.cli import metrics as figures
@@ -58,7 +58,7 @@ def api(
     metrics_address = figures.address_of(metrics)
     if metrics_address is not None and metrics_address.port == port:
         raise Mistake("--metrics needs a port of its own: the API's is for its clients")
-    kernel = "payaccept.wiring:api_kernel"
+    kernel = "payaccept.api_wiring:api_kernel"
     counted = figures.served_for_api(metrics_address)
     _serve("api", kernel, Interfaces.RSGI, host, port, workers, database_url, counted)
 
@@ -141,7 +141,7 @@ async def _work(settings: Settings, metrics_address: Address | None) -> None:
     # A thread that has made a signature wants the interpreter back to begin the next one; by default it
     # would wait for it 5 ms, twenty times as long as the signature took.
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    process = wiring.WorkerProcess(settings)
+    process = worker_wiring.WorkerProcess(settings)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, process.stop)

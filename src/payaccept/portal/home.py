@@ -26,7 +26,6 @@ class Step(Struct, frozen=True, kw_only=True):
     title: str
     text: str
     done: bool = False
-    command: str = ""
     path: str = ""
     label: str = ""
 
@@ -54,7 +53,7 @@ async def show(
     people = await services.people.list_members(membership.client_id)
     latest = await services.payment_lists.search(membership.client_id, PaymentSearch(), limit=_LATEST)
     locale = preferred_locale(request.headers.get("accept-language", ""))
-    steps = _steps(membership, merchant, keys, alone=len(people) == 1)
+    steps = _steps(membership, merchant, keys, alone=len(people) == 1, has_sold=bool(latest.payments))
     return page(
         request,
         "home/merchant.html",
@@ -64,7 +63,9 @@ async def show(
     )
 
 
-def _steps(membership: Membership, merchant: Merchant, keys: list[MerchantKey], *, alone: bool) -> list[Step]:
+def _steps(
+    membership: Membership, merchant: Merchant, keys: list[MerchantKey], *, alone: bool, has_sold: bool
+) -> list[Step]:
     active = [key for key in keys if key.state is KeyState.ACTIVE]
     waiting = [key for key in keys if key.state is KeyState.PENDING]
     may_add = membership.grants(Permission.MANAGE_KEYS)
@@ -76,6 +77,13 @@ def _steps(membership: Membership, merchant: Merchant, keys: list[MerchantKey], 
             done=bool(active),
             path=(f"{root}/{waiting[-1].key_version}" if waiting else f"{root}/new") if may_add else "",
             label=f"Prove keyVersion {waiting[-1].key_version}" if waiting else "Add a key",
+        ),
+        Step(
+            title="Take a first payment",
+            text="Each operation has a page with an example that names your Client-Id. A refused request is explained.",
+            done=has_sold,
+            path="/docs/api",
+            label="See the operations",
         ),
         Step(
             title="Set where webhooks go",
