@@ -50,6 +50,19 @@ class Visit:
             )
         return urlsplit(str(answer.redirect_url)).path
 
+    def sale(self) -> str:
+        """Make a payment at a till, whose webhook finds nobody; returns its paymentRequestId."""
+        request_id = f"picture-{uuid.uuid4()}"
+        with Client.from_file(self.credentials) as client:
+            client.retail_pay(
+                payment_request_id=request_id,
+                amount=Amount("EUR", 1999),
+                product_code="51051000101000100031",
+                auth_code="281012020262467128",
+                notify_url="http://127.0.0.1:9/hooks/payaccept",
+            )
+        return request_id
+
     async def sign_in(self, page: Page) -> None:
         if self._is_in:
             return
@@ -78,6 +91,13 @@ def own(path: str) -> Steps:
         await page.goto(path.format(home=visit.home))
 
     return steps
+
+
+async def payment(page: Page, visit: Visit) -> None:
+    await visit.sign_in(page)
+    request_id = visit.sale()
+    await page.goto(f"{visit.home}/payments?id={request_id}")
+    await page.get_by_text("Delivery attempt 1").wait_for()
 
 
 async def mistaken_sign_up(page: Page, _visit: Visit) -> None:
@@ -112,6 +132,17 @@ async def scan(page: Page, visit: Visit) -> None:
     await page.get_by_role("button", name="Continue").click()
 
 
+async def webhook_test(page: Page, visit: Visit) -> None:
+    await visit.sign_in(page)
+    await page.goto(f"{visit.home}/webhooks")
+    if await page.get_by_role("button", name="Set the endpoint").count():
+        endpoint = page.get_by_role("textbox", name="Address of your endpoint")
+        await endpoint.fill("http://127.0.0.1:9/hooks/payaccept")
+        await page.get_by_role("button", name="Set the endpoint").click()
+    await page.get_by_role("button", name="Send a test event").click()
+    await page.get_by_text("No answer").wait_for()
+
+
 async def bill(page: Page, visit: Visit) -> None:
     await page.goto(visit.bill())
 
@@ -144,6 +175,12 @@ PICTURES: dict[str, Steps] = {
     "docs-signing": at("/docs/signing"),
     "docs-operation": at("/docs/api/createQROrder"),
     "home": own("{home}"),
+    "payments": own("{home}/payments"),
+    "payments-mistakes": own("{home}/payments?amount=12,345.678&currency=EUR&from=yesterday"),
+    "payment": payment,
+    "webhook": webhook_test,
+    "webhooks": own("{home}/webhooks"),
+    "replay": own("{home}/webhooks/replay"),
     "reports": own("{home}/reports"),
     "keys": own("{home}/keys"),
     "key-new": own("{home}/keys/new"),

@@ -17,6 +17,7 @@ from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.replays import Replays
 from payaccept.operations.reports import Reports
 from payaccept.operations.requests import Requests
 from payaccept.operations.sign_in import SignIn
@@ -66,6 +67,7 @@ class Services(Struct, frozen=True, kw_only=True):
     event_lists: EventLists
     payment_lists: PaymentLists
     payment_stories: PaymentStories
+    replays: Replays
     reports: Reports
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]
