@@ -101,6 +101,13 @@ def operators(path: str) -> Steps:
     return steps
 
 
+async def payment(page: Page, visit: Visit) -> None:
+    await visit.sign_in(page)
+    visit.bill()
+    await page.goto(f"{visit.home}/payments")
+    await page.locator("#list tbody a").first.click()
+
+
 async def mistaken_sign_up(page: Page, _visit: Visit) -> None:
     await page.goto("/sign-up")
     await page.get_by_label("Merchant").fill("Café Ünder")
@@ -131,6 +138,17 @@ async def scan(page: Page, visit: Visit) -> None:
     await page.goto("/account/second-factor")
     await page.get_by_label("Present password").fill(visit.password)
     await page.get_by_role("button", name="Continue").click()
+
+
+async def webhook_test(page: Page, visit: Visit) -> None:
+    await visit.sign_in(page)
+    await page.goto(f"{visit.home}/webhooks")
+    if await page.get_by_role("button", name="Set the endpoint").count():
+        endpoint = page.get_by_role("textbox", name="Address of your endpoint")
+        await endpoint.fill("http://127.0.0.1:9/hooks/payaccept")
+        await page.get_by_role("button", name="Set the endpoint").click()
+    await page.get_by_role("button", name="Send a test event").click()
+    await page.get_by_text("No answer").wait_for()
 
 
 async def bill(page: Page, visit: Visit) -> None:
@@ -165,6 +183,12 @@ PICTURES: dict[str, Steps] = {
     "docs-signing": at("/docs/signing"),
     "docs-operation": at("/docs/api/createQROrder"),
     "home": own("{home}"),
+    "payments": own("{home}/payments"),
+    "payments-mistakes": own("{home}/payments?amount=12,345.678&currency=EUR&from=yesterday"),
+    "payment": payment,
+    "webhook": webhook_test,
+    "webhooks": own("{home}/webhooks"),
+    "replay": own("{home}/webhooks/replay"),
     "keys": own("{home}/keys"),
     "key-new": own("{home}/keys/new"),
     "key": own("{home}/keys/1"),

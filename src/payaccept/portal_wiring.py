@@ -12,6 +12,7 @@ from payaccept.adapters.postgres.health import PostgresHealth, PostgresPulse
 from payaccept.adapters.postgres.oversight import PostgresOversight
 from payaccept.adapters.postgres.payment_lists import PostgresPaymentLists
 from payaccept.adapters.postgres.payments import PostgresPayments
+from payaccept.adapters.postgres.replays import PostgresReplays
 from payaccept.adapters.postgres.requests import PostgresRequests
 from payaccept.adapters.postgres.wakeups import WakeupSender
 from payaccept.config import Settings, from_environ
@@ -32,6 +33,7 @@ from payaccept.operations.payment_lists import PaymentLists
 from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.payments import Payments
 from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.replays import Replays
 from payaccept.operations.requests import Requests
 from payaccept.operations.simulated_customer import SimulatedCustomer
 from payaccept.people_wiring import Joined
@@ -86,18 +88,18 @@ class PortalProcess:
         self._pulse = Pulse("portal", PostgresPulse(url, process="portal"), clock)
         self._wakeup = WakeupSender(url, process="portal")
         self._event_store = PostgresEvents(url, process="portal", connections=4)
+        self._events = Events(
+            self._event_store,
+            self._joined.merchant_store,
+            settings.environment,
+            wake_worker=self._wakeup.send,
+            clock=clock,
+        )
 
     def services(self) -> Services:
         """Return what the pages work with."""
         settings = self._settings
         doctor = Doctor(self._joined.merchant_store, settings.environment, settings.urls)
-        events = Events(
-            self._event_store,
-            self._joined.merchant_store,
-            settings.environment,
-            wake_worker=self._wakeup.send,
-            clock=self._clock,
-        )
         return Services(
             site=Site(
                 environment=settings.environment,
@@ -117,7 +119,7 @@ class PortalProcess:
             key_proofs=KeyProofs(self._joined.merchant_store),
             requests=Requests(PostgresRequests(self._joined.lines)),
             doctor=doctor,
-            events=events,
+            events=self._events,
             oversight=Oversight(
                 PostgresOversight(self._joined.lines),
                 PostgresAudit(self._joined.lines),
@@ -137,7 +139,8 @@ class PortalProcess:
             payment_lists=PaymentLists(
                 PostgresPaymentLists(self._joined.lines), self._till.store, self._event_store
             ),
-            payment_stories=PaymentStories(self._till.store, events, doctor, settings.environment),
+            payment_stories=PaymentStories(self._till.store, self._events, doctor, settings.environment),
+            replays=Replays(PostgresReplays(self._joined.lines), self._events, clock=self._clock),
             list_published_keys=self._list_published_keys,
             ping=self._ping,
         )

@@ -6,11 +6,12 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final, Self
 
 from payaccept import __version__, logs
+from payaccept.adapters.mail import SmtpMail
 from payaccept.adapters.postgres import migrations
 from payaccept.adapters.postgres.backlog import PostgresBacklog
 from payaccept.adapters.postgres.connections import SharedLine
@@ -19,12 +20,16 @@ from payaccept.adapters.postgres.directory import PostgresDirectory
 from payaccept.adapters.postgres.events import PostgresEvents
 from payaccept.adapters.postgres.group_commit import lane_per_bucket, one_lane
 from payaccept.adapters.postgres.health import PostgresPulse
+from payaccept.adapters.postgres.lane_alarms import PostgresLaneAlarms
+from payaccept.adapters.postgres.line_pool import LinePool
 from payaccept.adapters.postgres.membership import PostgresMembership
 from payaccept.adapters.postgres.merchants import PostgresMerchants
 from payaccept.adapters.postgres.numbering import PostgresNumbering
 from payaccept.adapters.postgres.partitions import PostgresPartitions
 from payaccept.adapters.postgres.payments import PostgresPayments
+from payaccept.adapters.postgres.people import PostgresPeople
 from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
+from payaccept.adapters.postgres.replays import PostgresReplays
 from payaccept.adapters.postgres.traffic import PostgresTraffic
 from payaccept.adapters.postgres.wakeups import WakeupListener, WakeupSender
 from payaccept.adapters.vault import Vault, read_master_key
@@ -35,6 +40,7 @@ from payaccept.api.failure_limit import AddressFailureLimit
 from payaccept.api.gate import Gate
 from payaccept.api.kernel import Kernel
 from payaccept.config import SettingInvalid, Settings, from_environ
+from payaccept.domain.delivery import RETRY_AFTER_AT_MOST
 from payaccept.domain.errors import StoreUnavailable
 from payaccept.domain.lanes import Limits
 from payaccept.domain.merchant import Environment
@@ -44,11 +50,13 @@ from payaccept.operations import provider_keys
 from payaccept.operations.deliveries import Deliveries
 from payaccept.operations.events import Events
 from payaccept.operations.key_proofs import KeyProofs
+from payaccept.operations.lane_alarms import LaneAlarms
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payments import Payments, Rules
 from payaccept.operations.progress import Progress
 from payaccept.operations.provider_keys import CurrentSigner, PublishedKey, Signer
 from payaccept.operations.recorder import Recorder
+from payaccept.operations.replays import ReplayRunner
 from payaccept.operations.sending import Sending
 from payaccept.wire import signing
 from payaccept.worker import Worker
@@ -56,6 +64,8 @@ from payaccept.worker import Worker
 SIGNING_THREADS: Final = 2
 PAUSES_A_STEP: Final = 5
 """How much shorter the first pause of an open circuit breaker is than the first step of the retries."""
+ALARMS_QUIET: Final = timedelta(days=2)
+"""After the longest wait for a retry: sooner than the worker forgets a destination, which is no recovery."""
 _log = logging.getLogger(__name__)
 
 
@@ -267,6 +277,9 @@ class WorkerProcess:
         self._membership = PostgresMembership(url)
         self._numbering = PostgresNumbering(url)
         self._partitions = open_partitions(settings, process="worker")
+        self._event_store = PostgresEvents(url, process="worker")
+        self._lines = LinePool(url, "worker-rest", size=2)
+        self._alarm_store = PostgresLaneAlarms(url, process="worker")
         verbs = Payments(
             self._payments,
             self._wallet,
@@ -297,9 +310,30 @@ class WorkerProcess:
             self._numbering,
             self._partitions,
             clock=now_utc,
+            replays=self._replay_runner(settings),
+            alarms=self._lane_alarms(settings),
         )
         self._listener = WakeupListener(url, self._wake)
         self._signer = CurrentSigner(self._merchants, self._vault, now_utc)
+
+    def _replay_runner(self, settings: Settings) -> ReplayRunner:
+        events = Events(
+            self._event_store, self._merchants, settings.environment, wake_worker=self._wake, clock=now_utc
+        )
+        return ReplayRunner(PostgresReplays(self._lines), events, clock=now_utc)
+
+    def _lane_alarms(self, settings: Settings) -> LaneAlarms | None:
+        if not settings.smtp_url:
+            return None
+        return LaneAlarms(
+            self._alarm_store,
+            PostgresPeople(self._lines),
+            self._merchants,
+            SmtpMail(settings.smtp_url, settings.mail_from),
+            web_base_url=settings.web_base_url,
+            quiet=timedelta(seconds=max(settings.retry_schedule_s) * RETRY_AFTER_AT_MOST) + ALARMS_QUIET,
+            clock=now_utc,
+        )
 
     def _wake(self, lane: str | None = None) -> None:
         self._worker.wake(lane)
@@ -344,6 +378,9 @@ class WorkerProcess:
                 self._directory,
                 self._wallet,
                 self._merchants,
+                self._event_store,
+                self._lines,
+                self._alarm_store,
                 self._figures,
             ):
                 await part.close()

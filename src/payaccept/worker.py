@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import Final
 
 from payaccept.domain.errors import OutcomeOpen
+from payaccept.operations.lane_alarms import LaneAlarms
 from payaccept.operations.ports import Numbering, Partitions
 from payaccept.operations.progress import BATCH, Progress
+from payaccept.operations.replays import ReplayRunner
 from payaccept.operations.sending import Sending
 
 POLL_S: Final = 0.2
@@ -17,6 +19,7 @@ THIN_OUT_EVERY_S: Final = 0.25
 MEET_EVERY_S: Final = 0.5
 KEEP_LANES_EVERY_S: Final = 1.0
 NUMBER_EVERY_S: Final = 1.0
+ALARM_EVERY_S: Final = 30.0
 MAINTAIN_EVERY_S: Final = 3600.0
 
 _log = logging.getLogger(__name__)
@@ -36,12 +39,16 @@ class Worker:
         partitions: Partitions,
         *,
         clock: Callable[[], datetime],
+        replays: ReplayRunner,
+        alarms: LaneAlarms | None = None,
     ) -> None:
         self._progress = progress
         self._sending = sending
         self._numbering = numbering
         self._partitions = partitions
         self._clock = clock
+        self._replays = replays
+        self._alarms = alarms
         self._payments_due = asyncio.Event()
         self._deliveries_due = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -72,6 +79,8 @@ class Worker:
             self._keep_lanes: self._stopped,
             self._number: self._stopped,
             self._maintain: self._stopped,
+            self._replays.run_pages: self._stopped,
+            self._alarm: self._stopped,
         }
         async with asyncio.TaskGroup() as tasks:
             for step, due in steps.items():
@@ -118,6 +127,11 @@ class Worker:
     async def _number(self) -> float:
         await self._numbering.number_waiting(self._clock())
         return NUMBER_EVERY_S
+
+    async def _alarm(self) -> float:
+        if self._alarms is not None:
+            await self._alarms.tell()
+        return ALARM_EVERY_S
 
     async def _maintain(self) -> float:
         await self._partitions.maintain(self._clock())

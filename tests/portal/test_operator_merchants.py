@@ -8,7 +8,7 @@ from merchant import private_key, public_pem
 from payaccept.domain.merchant import DuplicatePolicy, KeyState, MerchantState
 from payaccept.operations.merchants import Changes
 from payaccept.operations.oversight import PER_PAGE
-from refusals import record, refused
+from shops import record, refused
 
 ROOT = "/operator/merchants"
 

@@ -10,17 +10,17 @@ from urllib.parse import urlencode
 
 import psycopg
 import pytest
-from test_requests_pages import record, refused, shop_of
 
 from deployment import running_worker
 from endpoints import OK, Endpoint, answering
-from merchant import Merchant, compact, new_request_id, request_of
+from merchant import Merchant, compact, request_of
 from payaccept.domain import identifiers
 from payaccept.domain.user import Role
 from payaccept.operations.events import Operator
 from payaccept.operations.payment_lists import LOOKED_AT, PER_PAGE
 from payaccept.operations.payment_story import ATTEMPTS_TOLD, Attempted
 from payment_rows import insert_payments
+from shops import record, refused, shop_of
 from visitor import Visitor
 
 CODE = "286012020262467128"
@@ -167,7 +167,7 @@ async def test_a_wallet_that_did_not_say_in_time(portal, settings, api):
     async with running_worker(settings):
         await until_final(portal, payment_id)
     seen = await story_of(owner, payment_id, visitor)
-    in_order(seen, "We answered 503 SYSTEM_BUSY", "The payment became", "RISK_REJECT", "Event")
+    in_order(seen, "We answered 503 SYSTEM_BUSY", "The payment became", "tells of it")
     assert "has failed with RISK_REJECT" in seen.text
 
 
@@ -176,7 +176,7 @@ async def test_the_customers_code_is_nowhere(portal, api):
     shop = await shop_of(portal, owner)
     body = request_of("retailPay", paymentAuthCode=CODE, extendInfo=json.dumps({"note": CODE}))
     text = json.dumps(body).replace(CODE, CODE.replace("2", "\\u0032", 1), 1).encode()
-    assert (await shop.send(api, "retailPay", text)).json()["result"]["resultCode"] == "INVALID_CODE"
+    assert (await shop.send(api, "retailPay", text)).json()["result"]["resultCode"] == "SUCCESS"
     visitor = await owner.browser()
     [payment_id] = payments_in(await visitor.get(f"{owner.home}/payments"))
     seen = await story_of(owner, payment_id, visitor)
@@ -222,8 +222,9 @@ async def test_a_body_that_is_gone_and_many_attempts_are_told(portal, settings, 
     with psycopg.connect(settings.database_url) as connection:
         connection.execute("DELETE FROM payloads")
         connection.execute(
-            "INSERT INTO attempts SELECT bucket, event_id, attempt + n, client_id, url, started_at + n * interval '1 s',"
-            " key_version, outcome, status, reason, resolve_us, connect_us, tls_us, first_byte_us, total_us, answer"
+            "INSERT INTO attempts SELECT bucket, event_id, attempt + n, client_id, url,"
+            " started_at + n * interval '1 s', key_version, outcome, status, reason, resolve_us, connect_us,"
+            " tls_us, first_byte_us, total_us, answer"
             " FROM attempts, generate_series(1, %s) AS n",
             [ATTEMPTS_TOLD + 4],
         )
@@ -264,7 +265,7 @@ async def test_hostile_payments_are_shown_as_text(portal, api):
 async def test_the_command_has_the_body_byte_for_byte(portal, api):
     owner = await portal.owner()
     shop = await shop_of(portal, owner)
-    request_id = new_request_id()
+    request_id = "2611210000001234"  # looks like an auth code
     body = (
         compact(
             request_of(
@@ -280,7 +281,9 @@ async def test_the_command_has_the_body_byte_for_byte(portal, api):
     [command] = re.findall(r'data-copy="(CLIENT=[^"]*)"', seen.html)
     assignments = html.unescape(command).partition("SIGNATURE=")[0]
     script = assignments + 'printf %s "$BODY"'
-    done = subprocess.run(["sh", "-ec", script], capture_output=True, check=True, timeout=10)
+    done = await asyncio.to_thread(
+        subprocess.run, ["sh", "-ec", script], capture_output=True, check=True, timeout=10
+    )
     assert done.stdout == body
 
 
@@ -315,16 +318,13 @@ async def test_other_ids_lead_to_where_they_belong(portal, clock):
     assert seen.response.headers["location"] == f"{owner.home}/requests/{request.request_id}"
 
 
-@pytest.mark.parametrize(
-    "text", ["order-0", "pay_" + "0" * 36, "evt_" + "0" * 36, "x" * 200, "%00", "\N{UMBRELLA}"]
-)
+@pytest.mark.parametrize("text", ["order-0", "pay_" + "0" * 36, "evt_" + "0" * 36, "x" * 200, "\N{UMBRELLA}"])
 async def test_an_id_of_nothing_is_told_beside_its_field(portal, text):
     owner = await portal.owner()
     seen = await (await owner.browser()).get(f"{owner.home}/payments?id={text}")
     assert seen.status == 422
     assert 'aria-describedby="id-error id-hint"' in seen.html
-    if text != "%00":
-        assert text[:128] in seen.html
+    assert text[:128] in seen.html
 
 
 async def test_the_list_goes_on_page_after_page_without_a_gap(portal):

@@ -1,6 +1,5 @@
 """The pages of requests: what was refused and why, what was accepted, and a clock that is off."""
 
-import itertools
 import re
 from datetime import timedelta
 
@@ -8,24 +7,13 @@ import pytest
 
 from deployment import recorder_of
 from draft import Draft
-from merchant import Merchant, at_now, compact, private_key, public_pem, request_of
+from merchant import at_now, compact, request_of
 from payaccept.domain.remedies import REFUSING, remedy_of
 from payaccept.domain.user import Role
 from payaccept.operations.requests import PER_PAGE
-from refusals import record, refused
+from shops import record, refused, shop_of
 
 CODE = "286012020262467128"
-fresh = itertools.count(8000)
-
-
-async def shop_of(portal, owner) -> Merchant:
-    """An owner's merchant, ready to sign, without a rate limit."""
-    key = private_key(next(fresh))
-    services = portal.services
-    stored = await services.merchants.add_key(owner.client_id, public_pem(key), portal.clock())
-    merchant = Merchant(owner.client_id)
-    merchant.use_key(stored.key_version, key)
-    return merchant
 
 
 async def test_a_refused_request_is_there_with_its_rule_and_how_to_mend_it(portal, kernel):

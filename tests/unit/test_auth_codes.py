@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payaccept.wire.auth_codes import mask, masked_and_codes, without
+from payaccept.wire.auth_codes import mask, mask_named, masked_and_codes, without
 
 CODE = "286012020262467128"
 SOFT = "wallet-code/9Zk4"  # looks like nothing
@@ -96,3 +96,24 @@ def test_the_work_grows_with_the_length_only(piece):
     started = time.perf_counter()
     mask(data)
     assert time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize(
+    ("body", "masked"),
+    [
+        (
+            '{"paymentAuthCode":"%s","note":"%s"}',
+            '{"paymentAuthCode":"******************","note":"******************"}',
+        ),
+        ('{"paymentRequestId":"2611210000001234"}', '{"paymentRequestId":"2611210000001234"}'),
+    ],
+)
+def test_in_what_was_accepted_only_the_code_is_masked_and_no_number_that_looks_like_one(body, masked):
+    assert mask_named(body.replace("%s", CODE).encode()) == masked.encode()
+
+
+def test_a_code_with_escapes_is_masked_where_it_stands_without_them():
+    escaped = CODE.replace("2", "\\u0032", 1)
+    body = f'{{"paymentAuthCode":"{escaped}","note":"{CODE}"}}'.encode()
+    assert CODE[1:].encode() not in mask_named(body)
+    assert mask_named(b'{"paymentAuthCode":"\\ud800-lone"}') == b'{"paymentAuthCode":"***********"}'

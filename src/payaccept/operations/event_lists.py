@@ -11,7 +11,7 @@ from payaccept.domain.lanes import FailingLane, WaitingLane
 from payaccept.domain.merchant import Merchant, buckets_of
 from payaccept.operations.events import MerchantSource
 
-PER_PAGE: Final = 50
+PER_PAGE: Final = 30
 LOOKED_THROUGH: Final = 5000
 """How many events one page looks through for those in a status: a rare one costs no more than that."""
 MOST_COUNTED: Final = 1000

@@ -31,12 +31,12 @@ from payaccept.domain.event import (
 )
 from payaccept.domain.lanes import FailingLane
 from payaccept.domain.merchant import Environment, Merchant, buckets_of
+from payaccept.domain.replay import PAGES_A_SECOND, PageDone, page_done
 from payaccept.domain.user import COMMAND_LINE, Actor
 
 MAX_LISTED: Final = 1000
 REPLAY_RATE: Final = 50.0
 MAX_REPLAY_RATE: Final = 1000.0
-_PAGES_PER_S: Final = 5
 _ASK_AGAIN: Final = 5
 
 
@@ -290,33 +290,44 @@ class Events:
         """
         if not 0 < rate_per_s <= MAX_REPLAY_RATE:
             raise SendingRefused(f"a rate is more than 0 and at most {MAX_REPLAY_RATE:g} events in a second")
+        total = await self.count(client_id, span)
+        progress = ReplayProgress(total=total)
+        yield progress
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        page = max(1, round(rate_per_s / PAGES_A_SECOND))
+        while True:
+            done = await self.replay_page(client_id, span, page)
+            if not done.looked_at:
+                return
+            progress = _added(progress, done)
+            span = replace(span, behind=done.last_event_id)
+            yield progress
+            await asyncio.sleep(started + progress.looked_at / rate_per_s - loop.time())
+
+    async def count(self, client_id: str, span: Span) -> int:
+        """Return how many events a span has. Raises: MerchantNotFound, SendingRefused, OutcomeOpen."""
         if span.end <= span.beginning:
             raise SendingRefused("the span of time ends before it begins")
         if span.behind is not None and not identifiers.is_event(span.behind):
             raise SendingRefused(f"{span.behind[:64]} is no eventId")
         buckets = buckets_of(await self._merchants.get_merchant(client_id))
-        after, until = span.after, span.until
-        total = await self._store.count_between(client_id, buckets, after, until, span.statuses)
-        progress = ReplayProgress(total=total)
-        yield progress
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        page = max(1, round(rate_per_s / _PAGES_PER_S))
-        while True:
-            ids = await self._store.list_ids_between(client_id, buckets, after, until, span.statuses, page)
-            if not ids:
-                return
-            merchant = await self._merchants.get_merchant(client_id)
-            decided = await self._store.resend(ids, merchant.webhook_url, self._clock(), span.statuses)
-            for event_id in ids:
-                decision = decided.get(event_id)
-                if decision is None:
-                    decision = await self._resend_one(event_id, merchant.webhook_url, span.statuses)
-                progress = _counted(progress, decision, event_id)
-            self._wake_worker()
-            after = ids[-1]
-            yield progress
-            await asyncio.sleep(started + progress.looked_at / rate_per_s - loop.time())
+        return await self._store.count_between(client_id, buckets, span.after, span.until, span.statuses)
+
+    async def replay_page(self, client_id: str, span: Span, limit: int) -> PageDone:
+        """Have the first events of a span sent again, at most so many. Raises: MerchantNotFound, OutcomeOpen."""
+        merchant = await self._merchants.get_merchant(client_id)
+        ids = await self._store.list_ids_between(
+            client_id, buckets_of(merchant), span.after, span.until, span.statuses, limit
+        )
+        if not ids:
+            return PageDone()
+        decided = await self._store.resend(ids, merchant.webhook_url, self._clock(), span.statuses)
+        for event_id in ids:
+            if decided.get(event_id) is None:
+                decided[event_id] = await self._resend_one(event_id, merchant.webhook_url, span.statuses)
+        self._wake_worker()
+        return page_done(ids, decided)
 
     async def send_test(self, client_id: str, by: Actor = COMMAND_LINE) -> Event:
         """Send a test event to the endpoint that a merchant has configured.
@@ -368,21 +379,9 @@ class Events:
         return None
 
 
-def _counted(progress: ReplayProgress, decision: Redelivery | None, event_id: str) -> ReplayProgress:
-    match decision:
-        case Resend():
-            name = "resent"
-        case InFlight():
-            name = "in_flight"
-        case Nowhere():
-            name = "nowhere"
-        case BodyGone():
-            name = "body_gone"
-        case _:
-            name = "changed"
-    return replace(
-        progress,
-        looked_at=progress.looked_at + 1,
-        last_event_id=event_id,
-        **{name: getattr(progress, name) + 1},
-    )
+def _added(progress: ReplayProgress, done: PageDone) -> ReplayProgress:
+    counts = {
+        name: getattr(progress, name) + getattr(done, name)
+        for name in ("looked_at", "resent", "in_flight", "nowhere", "body_gone", "changed")
+    }
+    return replace(progress, last_event_id=done.last_event_id, **counts)

@@ -182,7 +182,7 @@ class PaymentStories:
 
 def _received(payment: Payment) -> Received:
     path = m.PATH_PREFIX + payment.operation
-    body = auth_codes.mask(payment.request_body)
+    body = auth_codes.mask_named(payment.request_body)
     headers: tuple[tuple[str, str], ...] = (("Client-Id", payment.client_id),)
     signing_string = skew = None
     if payment.request_time is not None and payment.key_version is not None and payment.signature is not None:

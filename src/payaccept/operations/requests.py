@@ -6,7 +6,6 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from payaccept.domain.merchant import Merchant, buckets_of
 from payaccept.domain.traffic import (
     AcceptedRequest,
     Clock,
@@ -38,9 +37,7 @@ class RequestStore(Protocol):
     async def find_refused(self, client_id: str, request_id: str) -> RefusedRequest | None:
         """Return one refused request of a merchant."""
 
-    async def list_accepted(
-        self, client_id: str, buckets: Sequence[int], before_id: str, limit: int
-    ) -> list[AcceptedRequest]:
+    async def list_accepted(self, client_id: str, before_id: str, limit: int) -> list[AcceptedRequest]:
         """Return requests that made a payment, older than one, newest first."""
 
     async def count_refusals(self, client_id: str, since: datetime) -> list[RefusalCount]:
@@ -99,13 +96,11 @@ class Requests:
         page = found[:PER_PAGE]
         return page, page[-1].request_id[4:] if len(found) > PER_PAGE else ""
 
-    async def list_all(self, merchant: Merchant, *, before: str = "") -> tuple[list[Seen], str]:
+    async def list_all(self, client_id: str, *, before: str = "") -> tuple[list[Seen], str]:
         """Return a page of refused requests and of those that made a payment, and where the next one begins."""
         place = before or _NOW
-        refused = await self._store.list_refused(merchant.client_id, f"req_{place}", None, PER_PAGE + 1)
-        accepted = await self._store.list_accepted(
-            merchant.client_id, buckets_of(merchant), f"pay_{place}", PER_PAGE + 1
-        )
+        refused = await self._store.list_refused(client_id, f"req_{place}", None, PER_PAGE + 1)
+        accepted = await self._store.list_accepted(client_id, f"pay_{place}", PER_PAGE + 1)
         seen: list[Seen] = [*refused, *accepted]
         seen.sort(key=_place, reverse=True)
         page = seen[:PER_PAGE]

@@ -17,11 +17,19 @@ from payaccept.operations.payment_story import Asked, Attempted, Checked, Expect
 from payaccept.portal.amounts import write_amount
 from payaccept.portal.commands import signed_request
 from payaccept.portal.webhook_views import AttemptRow, attempt_row_of, duration
+from payaccept.wire.codes import ResultStatus
 
 MOST_SHOWN: Final = 4096
 """So many characters of a body are shown: what a request needs has less than half of that."""
 
 KINDS: Final = {PaymentState.SUCCESS: "good", PaymentState.FAIL: "bad", PaymentState.PROCESSING: "busy"}
+_ANSWERS: Final = {
+    None: "warn",
+    ResultStatus.S: "good",
+    ResultStatus.A: "good",
+    ResultStatus.F: "bad",
+    ResultStatus.U: "warn",
+}
 _LABELS: Final = {
     "state": "State",
     "operation": "Operation",
@@ -110,7 +118,7 @@ def _view(step: Step, began: datetime, now: datetime) -> StepView:
         case Asked():
             told = script_in_words(step.script, step.operation)
         case payment_story.Answered():
-            kind = "warn" if step.result is None else "good"
+            kind = _ANSWERS[None if step.result is None else step.result.result_status]
         case payment_story.Settled():
             kind = KINDS[step.state]
         case payment_story.Notified():

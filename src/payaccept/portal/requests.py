@@ -56,8 +56,7 @@ async def show(
     everything = show == "all" and wanted is None
     seen: list[Seen]
     if everything:
-        merchant = await services.merchants.get(client_id)
-        seen, older = await services.requests.list_all(merchant, before=place)
+        seen, older = await services.requests.list_all(client_id, before=place)
     else:
         refused, older = await services.requests.list_refused(client_id, before=place, result_code=wanted)
         seen = [*refused]

@@ -20,6 +20,7 @@ from payaccept.operations.payment_story import PaymentStories
 from payaccept.operations.people import People
 from payaccept.operations.people_ports import Seals
 from payaccept.operations.provider_keys import PublishedKey
+from payaccept.operations.replays import Replays
 from payaccept.operations.requests import Requests
 from payaccept.operations.sign_in import SignIn
 from payaccept.operations.simulated_customer import SimulatedCustomer
@@ -71,5 +72,6 @@ class Services(Struct, frozen=True, kw_only=True):
     event_lists: EventLists
     payment_lists: PaymentLists
     payment_stories: PaymentStories
+    replays: Replays
     list_published_keys: Callable[[], Awaitable[list[PublishedKey]]]
     ping: Callable[[], Awaitable[None]]

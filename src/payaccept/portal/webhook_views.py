@@ -72,7 +72,7 @@ def acknowledged_after(event: Event) -> timedelta | None:
 
 
 def duration(took: timedelta) -> str:
-    """Write a duration with the precision that somebody wants: 84 ms, 1.2 s, 3 min, 2 h 5 min."""
+    """Write a duration with the precision that somebody wants: 84 ms, 1.2 s, 2 h 5 min, 3 days 1 h."""
     seconds = took.total_seconds()
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
@@ -81,7 +81,7 @@ def duration(took: timedelta) -> str:
     minutes = round(seconds / 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
-    parts = [(days, "d"), (hours, "h"), (minutes, "min")]
+    parts = [(days, "day" if days == 1 else "days"), (hours, "h"), (minutes, "min")]
     written = [f"{count} {unit}" for count, unit in parts if count]
     return " ".join(written[:2])
 

@@ -37,15 +37,41 @@ def mask(data: bytes) -> bytes:
     return masked_and_codes(data)[0]
 
 
+def mask_named(data: bytes) -> bytes:
+    """Return a body that was accepted with the auth codes in it replaced by stars.
+
+    Its code stands under its name; what only looks like one is a number of the merchant's own.
+    """
+    masked, codes = _masked_by_name(data)
+    for code in codes:
+        masked = masked.replace(code, MASK * len(code))
+    return masked
+
+
 def masked_and_codes(data: bytes) -> tuple[bytes, list[bytes]]:
     """Return the masked text, and the codes that stand in it under their name: they may stand elsewhere, too."""
+    masked, codes = _masked_by_name(data)
+    return without(masked, codes), codes
+
+
+def _masked_by_name(data: bytes) -> tuple[bytes, list[bytes]]:
     spans = [*_in_json(data), *(match.span("code") for match in _NAMED.finditer(data))]
     masked = bytearray(data)
     for start, end in spans:
         masked[start:end] = MASK * (end - start)
-    found = {data[start:end] for start, end in spans if end - start >= _SHORTEST}
-    codes = sorted(found, key=len, reverse=True)[:_MOST]
-    return without(bytes(masked), codes), codes
+    written = {data[start:end] for start, end in spans if end - start >= _SHORTEST}
+    found = written | {_decoded(code) for code in written if b"\\" in code}
+    return bytes(masked), sorted((code for code in found if len(code) >= _SHORTEST), key=len, reverse=True)[
+        :_MOST
+    ]
+
+
+def _decoded(code: bytes) -> bytes:
+    """Return a code as it stands elsewhere: without the escapes of a string in JSON."""
+    try:
+        return str(json.loads(b'"' + code + b'"')).encode()
+    except ValueError:
+        return code
 
 
 def without(data: bytes, codes: list[bytes]) -> bytes:

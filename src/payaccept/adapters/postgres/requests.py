@@ -1,6 +1,5 @@
 """What was recorded of requests, read for the pages of their merchant."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
@@ -11,9 +10,6 @@ from payaccept.adapters.postgres.line_pool import LinePool
 from payaccept.domain.traffic import AcceptedRequest, KeyUse, Minute, RefusalCount, RefusedRequest
 
 T = TypeVar("T", bound=Struct)
-
-LOOKED_AT: Final = 5000
-"""How many payments are looked at to find a merchant's own: others may share its buckets."""
 
 _SQL: Final = statements.load("traffic.sql")
 
@@ -37,17 +33,9 @@ class PostgresRequests:
         found = await self._list(RefusedRequest, "select_refused_request", values)
         return found[0] if found else None
 
-    async def list_accepted(
-        self, client_id: str, buckets: Sequence[int], before_id: str, limit: int
-    ) -> list[AcceptedRequest]:
+    async def list_accepted(self, client_id: str, before_id: str, limit: int) -> list[AcceptedRequest]:
         """Return requests that made a payment, older than one, newest first."""
-        values = {
-            "client_id": client_id,
-            "bucket": list(buckets),
-            "before_id": before_id,
-            "limit": limit,
-            "look_at": max(limit, LOOKED_AT // len(buckets)),
-        }
+        values = {"client_id": client_id, "before_id": before_id, "limit": limit}
         return await self._list(AcceptedRequest, "select_accepted_requests", values)
 
     async def count_refusals(self, client_id: str, since: datetime) -> list[RefusalCount]:

@@ -111,21 +111,9 @@ FROM refused_requests
 WHERE client_id = %(client_id)s AND request_id = %(request_id)s;
 
 -- name: select_accepted_requests
--- The newest payments of a merchant, by its buckets. Others' share its bucket: of those so many are looked past.
+-- The newest payments of a merchant, by the index of its lists.
 SELECT p.payment_id, p.payment_request_id, p.operation, p.state, p.created_at, p.key_version, p.request_time
-FROM unnest(%(bucket)s::integer[]) AS b (bucket)
-CROSS JOIN LATERAL (
-    SELECT n.* FROM (
-        SELECT
-            a.payment_id, a.client_id, a.payment_request_id, a.operation, a.state, a.created_at, a.key_version,
-            a.request_time
-        FROM payments AS a
-        WHERE a.bucket = b.bucket AND a.payment_id < %(before_id)s
-        ORDER BY a.payment_id DESC
-        LIMIT %(look_at)s
-    ) AS n
-    WHERE n.client_id = %(client_id)s
-    LIMIT %(limit)s
-) AS p
+FROM payments AS p
+WHERE p.client_id = %(client_id)s AND p.payment_id < %(before_id)s
 ORDER BY p.payment_id DESC
 LIMIT %(limit)s;

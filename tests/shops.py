@@ -1,11 +1,25 @@
-"""Refused requests as the recorder keeps them, without anybody sending them."""
+"""A merchant of the portal that signs requests, and requests of it that were refused."""
 
+import itertools
 from typing import Any
 
 from deployment import recorder_of
 from draft import PATH
+from merchant import Merchant, private_key, public_pem
 from payaccept.domain.traffic import RefusedRequest
-from portals import Portal
+from portals import Portal, Somebody
+
+fresh = itertools.count(8000)
+
+
+async def shop_of(portal: Portal, owner: Somebody) -> Merchant:
+    """An owner's merchant, ready to sign, without a rate limit."""
+    key = private_key(next(fresh))
+    services = portal.services
+    stored = await services.merchants.add_key(owner.client_id, public_pem(key), portal.clock())
+    merchant = Merchant(owner.client_id)
+    merchant.use_key(stored.key_version, key)
+    return merchant
 
 
 def refused(client_id: str, number: int, **changes: Any) -> RefusedRequest:
