@@ -137,6 +137,7 @@ async def test_only_here_is_shown_what_an_endpoint_answered_and_the_look_is_reco
             " 1200, %s FROM deliveries WHERE event_id = %s",
             (portal.clock(), b"<h1>Oops\0\xff</h1>", event_id),
         )
+    portal.clock.move(seconds=1)
     seen = await staff.get(f"/operator/events/{event_id}")
     assert "&lt;h1&gt;Oops\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}" in seen.html
     entry = (await portal.services.people.list_entries(owner.client_id))[0]
