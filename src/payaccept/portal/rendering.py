@@ -17,6 +17,7 @@ from payaccept.portal.assets import Assets
 from payaccept.portal.forms import Form
 from payaccept.portal.navigation import is_operators, own_sections_for, sections_for
 from payaccept.portal.services import Services
+from payaccept.portal.tables import TableRoles
 from payaccept.portal.webhook_views import FailingBanner, failing_banner
 from payaccept.wire import timestamps
 
@@ -33,6 +34,7 @@ def environment(assets: Assets) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        extensions=[TableRoles],
     )
     made.globals["asset"] = assets.path
     made.filters["when"] = when
@@ -60,9 +62,9 @@ def page(
         viewer=viewer,
         membership=membership,
         sections=sections_for(viewer, membership),
-        own_sections=own_sections_for(viewer, services.site.environment, request.url.path),
-        path=request.url.path,
-        in_operators_area=is_operators(request.url.path),
+        own_sections=own_sections_for(viewer, services.site.environment, request.scope["path"]),
+        path=request.scope["path"],
+        in_operators_area=is_operators(request.scope["path"]),
         form=form or Form({}),
         notice=notice,
         failing=_failing(request, services),
@@ -126,7 +128,7 @@ def waiting(refused: MustWait) -> str:
 
 def _membership_at(request: Request[Any, Any, Any], viewer: Viewer | None) -> Membership | None:
     """Return what the viewer is in the merchant that the page is one of; the operator's pages are no merchant's."""
-    if viewer is None or is_operators(request.url.path):
+    if viewer is None or is_operators(request.scope["path"]):
         return None
     return viewer.membership(request.path_params.get("client_id", ""))
 
