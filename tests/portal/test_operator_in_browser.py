@@ -10,7 +10,14 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from browser import contrast_problems, naming_problems, opened_page, overflow, running_browser
+from browser import (
+    axe_problems,
+    contrast_problems,
+    naming_problems,
+    opened_page,
+    overflow,
+    running_browser,
+)
 from payaccept.sdk import Amount, Client
 from payaccept.wire.messages import DescribedOrder
 from processes import PAYACCEPT, Sandbox
@@ -54,7 +61,12 @@ async def sign_in(page: Page, told: dict[str, str]) -> None:
 
 
 async def problems_of(page: Page) -> list[str]:
-    return [*await overflow(page), *await contrast_problems(page), *await naming_problems(page)]
+    return [
+        *await overflow(page),
+        *await contrast_problems(page),
+        *await naming_problems(page),
+        *await axe_problems(page),
+    ]
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
