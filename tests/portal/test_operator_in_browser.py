@@ -43,7 +43,7 @@ def told(sandbox: Sandbox) -> dict[str, str]:
             order=DescribedOrder(order_description="Two pairs of running shoes"),
             redirect_url="https://shop.example/thanks",
         )
-    return json.loads(credentials.read_bytes()) | {"paymentId": str(answer.payment_id)}
+    return json.loads(credentials.read_bytes()) | {"paymentId": str(answer.redirect_url).rpartition("/")[2]}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
