@@ -7,6 +7,7 @@ arguments are parts of names: `make screenshots ARGS="/tmp/shots home people"` t
 import asyncio
 import json
 import re
+import subprocess
 import sys
 import tempfile
 import uuid
@@ -22,7 +23,7 @@ from playwright.async_api import Browser, Page
 from browser import opened_page, overflow, running_browser
 from payaccept.sdk import Amount, Client
 from payaccept.wire.messages import DescribedOrder
-from processes import Sandbox
+from processes import PAYACCEPT, Sandbox
 
 Steps = Callable[[Page, "Visit"], Awaitable[None]]
 LOOKS = [(phone, dark) for phone in (False, True) for dark in (False, True)]
@@ -38,6 +39,7 @@ class Visit:
         self.look = look
         self.credentials = told["credentials"]
         self._is_in = False
+        self._is_staff = False
 
     def bill(self) -> str:
         """Make a payment that waits for its customer; returns the address of its page."""
@@ -51,6 +53,14 @@ class Visit:
                 extend_info={"sandbox": {"outcome": "MANUAL"}},
             )
         return urlsplit(str(answer.redirect_url)).path
+
+    def join_the_staff(self) -> None:
+        """Open the operator's area to the demo merchant's owner."""
+        if not self._is_staff:
+            directory = str(self.credentials.parent)
+            command = [*PAYACCEPT, "operator", "create", "--email", self.user, "--data-dir", directory]
+            subprocess.run(command, check=True, capture_output=True)
+            self._is_staff = True
 
     def sale(self) -> str:
         """Make a payment at a till, whose webhook finds nobody; returns its paymentRequestId."""
@@ -72,7 +82,7 @@ class Visit:
         await page.get_by_label("E-mail address").fill(self.user)
         await page.get_by_label("Password").fill(self.password)
         await page.get_by_role("button", name="Sign in").click()
-        await page.wait_for_url(re.compile("/m/"))
+        await page.wait_for_url(re.compile("/m/|/operator"))
         self._is_in = True
 
 
@@ -91,6 +101,17 @@ def own(path: str) -> Steps:
     async def steps(page: Page, visit: Visit) -> None:
         await visit.sign_in(page)
         await page.goto(path.format(home=visit.home))
+
+    return steps
+
+
+def operators(path: str) -> Steps:
+    """A page of the operator's area; `{client_id}` is the demo merchant's."""
+
+    async def steps(page: Page, visit: Visit) -> None:
+        await visit.sign_in(page)
+        await asyncio.to_thread(visit.join_the_staff)
+        await page.goto(path.format(client_id=visit.home.removeprefix("/m/")))
 
     return steps
 
@@ -210,6 +231,16 @@ PICTURES: dict[str, Steps] = {
     "account": own("/account"),
     "password": own("/account/password"),
     "second-factor": scan,
+    "operator": operators("/operator"),
+    "operator-merchants": operators("/operator/merchants"),
+    "operator-merchant": operators("/operator/merchants/{client_id}"),
+    "operator-settings": operators("/operator/merchants/{client_id}/settings"),
+    "operator-merchant-key": operators("/operator/merchants/{client_id}/keys/1"),
+    "operator-payments": operators("/operator/payments"),
+    "operator-deliveries": operators("/operator/deliveries"),
+    "operator-keys": operators("/operator/keys"),
+    "operator-key": operators("/operator/keys/1"),
+    "operator-audit": operators("/operator/audit"),
 }
 
 
