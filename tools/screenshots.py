@@ -37,6 +37,7 @@ class Visit:
         self.password = told["portalPassword"]
         self.look = look
         self.credentials = told["credentials"]
+        self.endpoint = told["endpoint"]
         self._is_in = False
 
     def bill(self) -> str:
@@ -114,9 +115,25 @@ async def scan(page: Page, visit: Visit) -> None:
     await page.get_by_role("button", name="Continue").click()
 
 
+async def set_endpoint(page: Page, visit: Visit, url: str) -> None:
+    await visit.sign_in(page)
+    await page.goto(f"{visit.home}/webhooks")
+    change = page.locator("summary", has_text="Change or remove")
+    if await change.count():
+        await change.click()
+    await page.get_by_role("textbox", name="Address of your endpoint").fill(url)
+    await page.get_by_role("button", name=re.compile("^(Set|Change) the endpoint")).click()
+
+
+async def webhook_test(page: Page, visit: Visit) -> None:
+    await set_endpoint(page, visit, "http://127.0.0.1:9/hooks/payaccept")
+    await page.get_by_role("button", name="Send a test event").click()
+    await page.get_by_text("No answer").wait_for()
+
+
 async def drilled(page: Page, visit: Visit) -> None:
     """A drill of an endpoint that believes everything; there is one for all looks."""
-    await visit.sign_in(page)
+    await set_endpoint(page, visit, visit.endpoint)
     await page.goto(f"{visit.home}/webhooks/drill")
     starter = page.get_by_role("button", name="Start the drill")
     if await starter.count():
@@ -156,6 +173,9 @@ PICTURES: dict[str, Steps] = {
     "docs-signing": at("/docs/signing"),
     "docs-operation": at("/docs/api/createQROrder"),
     "home": own("{home}"),
+    "webhook": webhook_test,
+    "webhooks": own("{home}/webhooks"),
+    "replay": own("{home}/webhooks/replay"),
     "keys": own("{home}/keys"),
     "key-new": own("{home}/keys/new"),
     "key": own("{home}/keys/1"),
@@ -210,10 +230,9 @@ async def main(directory: Path, wanted: list[str]) -> None:
         ThreadingHTTPServer(("127.0.0.1", 0), Careless) as endpoint,
     ):
         Thread(target=endpoint.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{endpoint.server_port}/hooks"
-        sandbox.cli("merchant", "set", sandbox.demo_merchant().client_id, "--webhook-url", url)
         credentials = sandbox.data_dir / "demo-merchant.json"
         told = json.loads(credentials.read_bytes()) | {"credentials": credentials}
+        told["endpoint"] = f"http://127.0.0.1:{endpoint.server_port}/hooks"
         async with running_browser() as browser:
             await take(browser, told, directory, wanted)
 

@@ -516,3 +516,95 @@ async def test_the_home_page_leads_to_the_endpoint(portal):
     seen = await visitor.get(owner.home)
     assert "Set the endpoint" in seen.text
     assert f"{owner.home}/webhooks" in seen.links
+
+
+# A range of them again
+
+
+async def test_a_range_is_counted_before_it_is_sent_and_watched_and_stopped_and_taken_up(portal):
+    owner, visitor = await shop_of(portal)
+    await events_of(portal, owner, 3, state="DEAD")
+    await events_of(portal, owner, 2)
+    path = f"{owner.home}/webhooks/replay"
+    page = await visitor.get(f"{path}?status=dead")
+    counted = await visitor.send(page, path)
+    assert counted.path == path
+    assert "3 events" in counted.text
+    assert "At 50 a second it takes 60 ms" in counted.text
+    query = "SELECT count(*) FROM replays WHERE client_id = %s"
+    assert fetch_all(portal.settings.database_url, query, owner.client_id) == [(0,)]
+    started = await visitor.send(counted, path)
+    assert started.path.startswith(f"{owner.home}/webhooks/replays/rpl_")
+    assert "0 of 3 events" in started.text
+    assert 'data-live="1"' in started.html
+    again = await visitor.send(counted, path)
+    assert again.status == 422
+    assert "Another replay is running" in again.text
+    stopped = await visitor.send(started, f"{started.path}/stop")
+    assert "Stopped. What was sent again stays sent." in stopped.text
+    resumed = await visitor.send(stopped, f"{started.path}/resume")
+    assert "It goes on where it stopped." in resumed.text
+    assert "Nobody is at it" not in resumed.text
+    portal.clock.move(minutes=1)
+    assert "Nobody is at it just now" in (await visitor.get(started.path)).text
+    await visitor.send(resumed, f"{started.path}/stop")
+    assert f"{started.path}" in (await visitor.get(path)).links
+    audit = (await visitor.get(f"{owner.home}/audit")).text
+    for told in ("Range sent again", "Replay stopped", "Replay taken up"):
+        assert told in audit
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "told"),
+    [
+        ({"from": "yesterday"}, "from", "Write a time in UTC"),
+        ({"from": "2026-02-30"}, "from", "Write a time in UTC"),
+        ({"until": "2100-01-01"}, "until", "in the future"),
+        ({"from": "2026-01-02", "until": "2026-01-01"}, "until", "not after the beginning"),
+        ({"rate": "0"}, "rate", "from 1 to 1000"),
+        ({"rate": "1001"}, "rate", "from 1 to 1000"),
+        ({"rate": "1e3"}, "rate", "from 1 to 1000"),
+        ({"status-dead": "", "status-unsent": ""}, "status", "Choose at least one"),
+    ],
+)
+async def test_a_mistake_in_a_range_is_told_beside_its_field(portal, fields, name, told):
+    owner, visitor = await shop_of(portal)
+    path = f"{owner.home}/webhooks/replay"
+    page = await visitor.get(path)
+    seen = await visitor.post(path, page.form(path).fields | fields)
+    assert seen.status == 422
+    assert told in seen.text
+    assert f'id="{name}-error"' in seen.html
+    for field, typed in fields.items():
+        assert seen.form(path).fields.get(field, "") == typed
+
+
+@pytest.mark.parametrize(
+    "typed", ["2026-01-31", "2026-01-31 08:30", "2026-01-31T08:30Z", "2026-01-31 08:30:15"]
+)
+async def test_times_are_read_as_people_write_them(portal, typed):
+    owner, visitor = await shop_of(portal)
+    path = f"{owner.home}/webhooks/replay"
+    page = await visitor.get(path)
+    seen = await visitor.post(path, page.form(path).fields | {"from": typed})
+    assert seen.status == 200
+    assert "0 events" in seen.text
+    assert "There is nothing to send again" in seen.text
+
+
+async def test_another_merchants_replay_is_not_there(portal):
+    owner, visitor = await shop_of(portal)
+    await events_of(portal, owner, 1, state="DEAD")
+    path = f"{owner.home}/webhooks/replay"
+    counted = await visitor.send(await visitor.get(path), path)
+    started = await visitor.send(counted, path)
+    stranger, theirs = await shop_of(portal)
+    token = (await theirs.get("/account")).forms[0].fields["csrf"]
+    moved = started.path.replace(owner.client_id, stranger.client_id)
+    for place in (started.path, moved):
+        assert (await theirs.get(place)).status == 404
+        for what in ("stop", "resume"):
+            assert (await theirs.post(f"{place}/{what}", {"csrf": token})).status == 404
+    assert "0 of 1 events" in (await visitor.get(started.path)).text
+    viewer = await (await portal.colleague(owner, Role.VIEWER)).browser()
+    assert (await viewer.get(started.path)).status == 200
