@@ -38,6 +38,7 @@ class Visit:
         self.password = told["portalPassword"]
         self.look = look
         self.credentials = told["credentials"]
+        self.endpoint = told["endpoint"]
         self._is_in = False
         self._is_staff = False
 
@@ -155,20 +156,25 @@ async def scan(page: Page, visit: Visit) -> None:
     await page.get_by_role("button", name="Continue").click()
 
 
-async def webhook_test(page: Page, visit: Visit) -> None:
+async def set_endpoint(page: Page, visit: Visit, url: str) -> None:
     await visit.sign_in(page)
     await page.goto(f"{visit.home}/webhooks")
-    if await page.get_by_role("button", name="Set the endpoint").count():
-        endpoint = page.get_by_role("textbox", name="Address of your endpoint")
-        await endpoint.fill("http://127.0.0.1:9/hooks/payaccept")
-        await page.get_by_role("button", name="Set the endpoint").click()
+    change = page.locator("summary", has_text="Change or remove")
+    if await change.count():
+        await change.click()
+    await page.get_by_role("textbox", name="Address of your endpoint").fill(url)
+    await page.get_by_role("button", name=re.compile("^(Set|Change) the endpoint")).click()
+
+
+async def webhook_test(page: Page, visit: Visit) -> None:
+    await set_endpoint(page, visit, "http://127.0.0.1:9/hooks/payaccept")
     await page.get_by_role("button", name="Send a test event").click()
     await page.get_by_text("No answer").wait_for()
 
 
 async def drilled(page: Page, visit: Visit) -> None:
     """A drill of an endpoint that believes everything; there is one for all looks."""
-    await visit.sign_in(page)
+    await set_endpoint(page, visit, visit.endpoint)
     await page.goto(f"{visit.home}/webhooks/drill")
     starter = page.get_by_role("button", name="Start the drill")
     if await starter.count():
@@ -279,10 +285,9 @@ async def main(directory: Path, wanted: list[str]) -> None:
         ThreadingHTTPServer(("127.0.0.1", 0), Careless) as endpoint,
     ):
         Thread(target=endpoint.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{endpoint.server_port}/hooks"
-        sandbox.cli("merchant", "set", sandbox.demo_merchant().client_id, "--webhook-url", url)
         credentials = sandbox.data_dir / "demo-merchant.json"
         told = json.loads(credentials.read_bytes()) | {"credentials": credentials}
+        told["endpoint"] = f"http://127.0.0.1:{endpoint.server_port}/hooks"
         async with running_browser() as browser:
             await take(browser, told, directory, wanted)
 

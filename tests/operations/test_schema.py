@@ -462,6 +462,9 @@ def test_what_is_needed_cannot_be_left_out(connection, table):
         "merchant_keys": {"activated_at", "retired_at", "proof_nonce"},
         "provider_keys": {"withdraws_at"},
         "refused_requests": {"skew_ms"},
+        "drills": {"claim_id", "leased_until", "ended_at"},
+        "drill_steps": {"headers", "sent_at", "answered_at", "status", "refusal", "unreachable"}
+        | {"total_us", "answer_bytes"},
     }
     prepare(connection, table)
     for name in TABLES[table].keys() - optional.get(table, set()):
