@@ -202,6 +202,17 @@ async def test_a_payment_of_before_signatures_were_kept_says_so(portal, api):
     assert "What was signed" not in seen.text
 
 
+async def test_an_answer_that_this_version_would_not_write_is_shown_all_the_same(portal, api):
+    owner = await portal.owner()
+    shop = await shop_of(portal, owner)
+    payment_id = await made(shop, api)
+    with psycopg.connect(portal.settings.database_url) as connection:
+        connection.execute("UPDATE payments SET answer = 'of old' WHERE payment_id = %s", [payment_id])
+    seen = await story_of(owner, payment_id)
+    assert seen.status == 200
+    in_order(seen, "We answered", "of old")
+
+
 async def test_the_checks_are_made_with_the_keys_as_they_were(portal, api):
     owner = await portal.owner()
     shop = await shop_of(portal, owner)

@@ -6,9 +6,11 @@ import pytest
 
 from payaccept.domain.money import (
     _CODES_BY_DIGITS,
+    AmountUnreadable,
     active_currencies,
     currency_problem,
     in_major_units,
+    in_minor_units,
     minor_digits,
 )
 
@@ -75,3 +77,20 @@ def test_every_currency_with_other_than_two_digits_is_money():
     unusual = {code for code in active_currencies() if minor_digits(code) != 2}
     assert len(unusual) == 26
     assert {code for codes in _CODES_BY_DIGITS.values() for code in codes.split()} == unusual
+
+
+@pytest.mark.parametrize("code", sorted(active_currencies()))
+@pytest.mark.parametrize("amount_minor", [1, 99, 100, 1250, 123_456_789, 999_999_999_999])
+def test_an_amount_in_major_units_is_read_back(code, amount_minor):
+    major = in_major_units(code, amount_minor)
+    assert in_minor_units(code, str(major)) == amount_minor
+    assert in_minor_units(code, f"{major:,}") == amount_minor
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", ".", ",", "1,2,3", "12.", "1 2", "--1", "1e3", "0x10", "NaN", "\N{DEVANAGARI DIGIT ONE}"],
+)
+def test_what_is_no_amount_is_refused(text):
+    with pytest.raises(AmountUnreadable):
+        in_minor_units("EUR", text)

@@ -59,7 +59,10 @@ class Asked(Struct, frozen=True, tag="asked"):
 
 
 class Answered(Struct, frozen=True, tag="answered"):
-    """Our first answer, with the result in it. None: the wallet did not answer a retailPay in time, or has not yet."""
+    """Our first answer, with the result in it, as far as it can be read.
+
+    `body` is None when the wallet did not answer a retailPay in time, or has not yet.
+    """
 
     at: datetime
     body: bytes | None
@@ -205,7 +208,10 @@ def _received(payment: Payment) -> Received:
 def _answered(payment: Payment) -> Answered:
     if payment.answer is None:
         return Answered(payment.created_at, None, None)
-    result = msgspec.json.decode(payment.answer, type=m.ErrorResponse).result
+    try:
+        result = msgspec.json.decode(payment.answer, type=m.ErrorResponse).result
+    except msgspec.DecodeError:  # nothing that this version writes; its bytes are shown all the same
+        return Answered(payment.created_at, payment.answer, None)
     # One that says how the payment has ended was given with its end.
     with_its_end = payment.operation == "retailPay" and result.result_status is not ResultStatus.A
     at = payment.final_at if with_its_end and payment.final_at is not None else payment.created_at
