@@ -74,7 +74,7 @@ def chart_of(periods: Sequence[Period], write_amount: WriteAmount) -> Chart:
 
 def nice_top(greatest: int) -> int:
     """Return the least round number that is not less, and not 0."""
-    size = 10 ** (len(str(max(greatest, 1))) - 1)
+    size: int = 10 ** (len(str(max(greatest, 1))) - 1)
     tops = (step * size // 10 for step in _NICE_TENTHS if step * size % 10 == 0)
     return next(top for top in tops if top >= greatest)
 
