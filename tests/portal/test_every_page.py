@@ -140,7 +140,7 @@ async def sign_in(page: Page, told: dict[str, str]) -> None:
     await page.get_by_label("E-mail address").fill(told["portalUser"])
     await page.get_by_label("Password").fill(told["portalPassword"])
     await page.get_by_role("button", name="Sign in").click()
-    await page.wait_for_url(re.compile("/m/|/operator"))
+    await page.wait_for_url(re.compile("/(m|operator)(/|$)"))
 
 
 async def become_staff(page: Page, sandbox: Sandbox, told: dict[str, str]) -> None:

@@ -7,6 +7,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from deployment import fetch_all, run_sql
+from payaccept.domain.user import Role
 from portals import PASSWORD
 
 WRONG = "E-mail address or password is not right."
@@ -254,7 +255,10 @@ async def test_who_belongs_to_several_merchants_chooses_and_who_belongs_to_none_
     seen = await visitor.get("/")
     assert "First shop" in seen.text
     assert "Second shop" in seen.text
-    employee = await portal.employee()
-    seen = await (await employee.browser()).get("/")
+    colleague = await portal.colleague(owner, Role.VIEWER)
+    theirs = await colleague.browser()
+    page = await visitor.get(f"{owner.home}/people/{colleague.user_id}")
+    await visitor.send(page, f"{owner.home}/people/{colleague.user_id}/remove")
+    seen = await theirs.get("/")
     assert "You belong to no merchant" in seen.text
     assert "/merchants/new" in seen.links

@@ -70,7 +70,7 @@ function keepLive(element) {
         const made = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(place.id);
         if (answer.ok && made) {
           failures = 0;
-          // Since it was asked for, somebody may have begun to use it.
+          // Since it was asked for, somebody may have begun to work there.
           if (isInUse(place)) return wait();
           // What surrounds it was made for another state: what is being typed would be for nothing.
           if (made.dataset.state !== place.dataset.state) return location.reload();
