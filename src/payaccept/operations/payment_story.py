@@ -213,8 +213,7 @@ def _answered(payment: Payment) -> Answered:
         # Read as a merchant reads it, who may meet codes of a later version; ours are all known.
         if result.result_code is not UNSET:
             result = replace(result, result_code=ResultCode(result.result_code))
-    except (msgspec.DecodeError, ValueError):
-        # Nothing that this version writes; its bytes are shown all the same.
+    except ValueError:  # nothing that this version writes; its bytes are shown all the same
         return Answered(payment.created_at, payment.answer, None)
     # One that says how the payment has ended was given with its end.
     with_its_end = payment.operation == "retailPay" and result.result_status is not ResultStatus.A
