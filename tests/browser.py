@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from payaccept.config import Settings
@@ -117,6 +118,17 @@ async def overflow(page: Page) -> list[str]:
         """() => document.documentElement.scrollWidth <= innerWidth ? [] :
             [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1)
                 .map(e => e.outerHTML.slice(0, 80))"""
+    )
+
+
+async def axe_problems(page: Page) -> list[str]:
+    """What axe calls serious or worse: the rule, and the element that breaks it."""
+    if not await page.evaluate("() => Boolean(window.axe)"):
+        await page.evaluate(AXE_SCRIPT)
+    return await page.evaluate(
+        """async () => (await axe.run({ resultTypes: ["violations"] })).violations
+            .filter((found) => ["serious", "critical"].includes(found.impact))
+            .flatMap((found) => found.nodes.map((node) => `${found.id}: ${node.html.slice(0, 120)}`))"""
     )
 
 

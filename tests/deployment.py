@@ -19,6 +19,7 @@ from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.traffic import PostgresTraffic
 from payaccept.adapters.wallet_simulated import SimulatedWallet
 from payaccept.api.kernel import Kernel
+from payaccept.api_wiring import ApiProcess
 from payaccept.config import Settings
 from payaccept.domain.merchant import DuplicatePolicy, Environment, MerchantState, new_client_id
 from payaccept.domain.merchant import Merchant as DomainMerchant
@@ -29,7 +30,7 @@ from payaccept.operations.progress import Progress
 from payaccept.operations.recorder import Recorder
 from payaccept.wire import fields, strict_json
 from payaccept.wire.messages import REQUESTS, InquiryPaymentRequest
-from payaccept.wiring import Administration, ApiProcess, WorkerProcess
+from payaccept.wiring import Administration, WorkerProcess
 
 Register = Callable[..., Awaitable[Merchant]]
 

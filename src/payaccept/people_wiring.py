@@ -15,6 +15,7 @@ from payaccept.adapters.postgres.users import PostgresUsers
 from payaccept.adapters.seals import Seals
 from payaccept.config import Settings
 from payaccept.operations.merchants import Merchants
+from payaccept.operations.notices import Notices
 from payaccept.operations.people import People
 from payaccept.operations.sign_in import SignIn
 from payaccept.operations.users import Users
@@ -33,21 +34,24 @@ class Joined:
         self.passwords = Argon2Passwords(hasher)
         store = PostgresUsers(self.lines)
         log = PostgresAudit(self.lines)
-        self.sign_in = SignIn(store, PostgresAttempts(self.lines), self.passwords, self.seals)
-        self.users = Users(store, log, self.merchants, self.passwords, self.seals)
+        self.sign_in = SignIn(store, PostgresAttempts(self.lines), self.passwords, self.seals, log)
+        mail = SmtpMail(settings.smtp_url, settings.mail_from) if settings.smtp_url else None
+        self.notices = Notices(mail, settings.web_base_url)
+        self.users = Users(store, log, self.merchants, self.passwords, self.seals, self.notices)
         self.people = People(
             PostgresPeople(self.lines),
             store,
             self.users,
             log,
             self.passwords,
-            mail=SmtpMail(settings.smtp_url, settings.mail_from) if settings.smtp_url else None,
+            mail=mail,
+            notices=self.notices,
             web_base_url=settings.web_base_url,
         )
 
     async def close(self) -> None:
         """Close everything."""
-        for part in (self.merchant_store, self.lines, self.passwords):
+        for part in (self.sign_in, self.notices, self.merchant_store, self.lines, self.passwords):
             await part.close()
 
 

@@ -1,4 +1,4 @@
-"""Joins operations with adapters: the only module that knows which is which."""
+"""Joins operations with adapters, for the worker and the administrator's commands, and what all processes share."""
 
 import asyncio
 import logging
@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final, Self
 
-from payaccept import __version__, logs
+from payaccept import __version__
 from payaccept.adapters.mail import SmtpMail
 from payaccept.adapters.postgres import migrations
 from payaccept.adapters.postgres.backlog import PostgresBacklog
@@ -28,37 +27,27 @@ from payaccept.adapters.postgres.numbering import PostgresNumbering
 from payaccept.adapters.postgres.partitions import PostgresPartitions
 from payaccept.adapters.postgres.payments import PostgresPayments
 from payaccept.adapters.postgres.people import PostgresPeople
-from payaccept.adapters.postgres.rate_limits import PostgresRateLimits
 from payaccept.adapters.postgres.replays import PostgresReplays
-from payaccept.adapters.postgres.traffic import PostgresTraffic
 from payaccept.adapters.postgres.wakeups import WakeupListener, WakeupSender
 from payaccept.adapters.vault import Vault, read_master_key
 from payaccept.adapters.wallet_simulated import SimulatedWallet
-from payaccept.api.documents import Documents
-from payaccept.api.endpoints import Endpoints
-from payaccept.api.failure_limit import AddressFailureLimit
-from payaccept.api.gate import Gate
-from payaccept.api.kernel import Kernel
-from payaccept.config import SettingInvalid, Settings, from_environ
+from payaccept.config import SettingInvalid, Settings
 from payaccept.domain.delivery import RETRY_AFTER_AT_MOST
 from payaccept.domain.drill import UNKNOWN_KEY_VERSION
-from payaccept.domain.errors import StoreUnavailable
 from payaccept.domain.lanes import Limits
 from payaccept.domain.merchant import Environment
-from payaccept.figures.processes import ApiFigures, WorkerFigures
+from payaccept.figures.processes import WorkerFigures
 from payaccept.figures.slab import Slab
 from payaccept.operations import provider_keys
 from payaccept.operations.deliveries import Deliveries
 from payaccept.operations.drilling import Drilling
 from payaccept.operations.drills import Drills, MerchantSource
 from payaccept.operations.events import Events
-from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.lane_alarms import LaneAlarms
 from payaccept.operations.merchants import Merchants
 from payaccept.operations.payments import Payments, Rules
 from payaccept.operations.progress import Progress
-from payaccept.operations.provider_keys import CurrentSigner, PublishedKey, Signer
-from payaccept.operations.recorder import Recorder
+from payaccept.operations.provider_keys import CurrentSigner, Signer
 from payaccept.operations.replays import ReplayRunner
 from payaccept.operations.sending import Sending
 from payaccept.wire import signing
@@ -78,7 +67,8 @@ def now_utc() -> datetime:
     return datetime.now(UTC)
 
 
-def _require_simulated(settings: Settings) -> None:
+def require_simulated(settings: Settings) -> None:
+    """See that this version has a wallet for the deployment. Raises: SettingInvalid."""
     if settings.environment is not Environment.SANDBOX:
         raise SettingInvalid("PAYACCEPT_ENVIRONMENT: this version has wallets for the sandbox only")
 
@@ -175,90 +165,6 @@ async def ensure_provider_key(settings: Settings) -> None:
         await store.close()
 
 
-class ApiProcess:
-    """What one API process holds open. `figures_dir` is where it counts for others to sum; None: for itself."""
-
-    def __init__(self, settings: Settings, figures_dir: Path | None = None) -> None:
-        _require_simulated(settings)
-        url = settings.database_url
-        routing = lane_per_bucket if settings.bucket_lanes else one_lane
-        self._settings = settings
-        self._line = SharedLine(url, "api-ready")
-        self._merchants = PostgresMerchants(url, process="api")
-        self._directory = PostgresDirectory(url, process="api")
-        self._limits = PostgresRateLimits(url)
-        self._store = PostgresPayments(url, routing=routing, process="api")
-        self._wakeup = WakeupSender(url, process="api")
-        self._wallet = SimulatedWallet(url, settle_delay_s=settings.settle_delay_s, process="api")
-        self._documents = Documents(
-            settings.environment, self._ping, self._list_keys, settings.provider_keys_max_age_s
-        ).by_path()
-        self._figures = ApiFigures(self._documents, figures_dir)
-        self._payments = Payments(
-            self._store,
-            self._wallet,
-            rules_of(settings),
-            wake_worker=self._wakeup.send,
-            on_settled=self._figures.payments.settled,
-        )
-        self._directory.on_change(self._limits.forget)
-        self._recorder = Recorder(PostgresTraffic(url, process="api"), now_utc, self._directory.knows)
-
-    def kernel(self) -> Kernel:
-        """Build the kernel that serves this process."""
-        settings = self._settings
-        gate = Gate(
-            settings.environment,
-            self._directory,
-            self._limits,
-            AddressFailureLimit(settings.failure_limit),
-            proofs=KeyProofs(self._merchants),
-            uses=self._recorder,
-        )
-        return Kernel(
-            gate,
-            Endpoints(self._payments, settings.environment, settings.urls).by_path(),
-            self._documents,
-            lifespan=self,
-            log=self._figures.requests,
-            refusals=self._recorder,
-            deadline_s=settings.request_deadline_s,
-        )
-
-    async def open(self) -> None:
-        """Open everything, in the running loop."""
-        self._figures.start()
-        self._directory.start()
-        self._limits.start()
-        self._store.start()
-        self._recorder.start()
-
-    async def close(self) -> None:
-        """Close everything."""
-        for part in (
-            self._recorder,
-            self._store,
-            self._limits,
-            self._directory,
-            self._wakeup,
-            self._wallet,
-            self._merchants,
-            self._line,
-            self._figures,
-        ):
-            await part.close()
-
-    async def _ping(self) -> None:
-        async with self._line.connection(timeout_s=1.0) as connection:
-            try:
-                await migrations.check(connection, self._settings.environment)
-            except migrations.SchemaRefused as refused:
-                raise StoreUnavailable(str(refused)) from None
-
-    async def _list_keys(self) -> list[PublishedKey]:
-        return await provider_keys.list_published(self._merchants, now_utc())
-
-
 class WorkerProcess:
     """What one worker process holds open."""
 
@@ -266,7 +172,7 @@ class WorkerProcess:
         # Its HTTP client looks names up itself, which the other processes never need.
         from payaccept.adapters.outbound import Outbound  # noqa: PLC0415
 
-        _require_simulated(settings)
+        require_simulated(settings)
         url = settings.database_url
         routing = lane_per_bucket if settings.bucket_lanes else one_lane
         self._vault = open_vault(settings)
@@ -480,10 +386,3 @@ class Administration:
         parts = (self._wakeup, self._drill_lines, self._events, self._payments, self.wallet, self.store)
         for part in (*parts, self._line):
             await part.close()
-
-
-def api_kernel() -> Kernel:
-    """Build the kernel of an API worker process from its environment: the factory the server calls."""
-    logs.configure("api")  # also where a process is not forked from one that has done so
-    directory = os.environ.get("PAYACCEPT_METRICS_DIR")
-    return ApiProcess(from_environ(), Path(directory) if directory else None).kernel()

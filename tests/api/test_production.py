@@ -21,12 +21,13 @@ from payaccept.api.endpoints import Endpoints
 from payaccept.api.failure_limit import AddressFailureLimit
 from payaccept.api.gate import Gate
 from payaccept.api.kernel import Kernel
+from payaccept.api_wiring import ApiProcess
 from payaccept.config import SettingInvalid
 from payaccept.domain.merchant import Environment, MerchantState
 from payaccept.domain.urls import UrlPolicy
 from payaccept.operations.key_proofs import KeyProofs
 from payaccept.operations.payments import Payments, Rules
-from payaccept.wiring import Administration, ApiProcess, WorkerProcess, migrate
+from payaccept.wiring import Administration, WorkerProcess, migrate
 
 
 class Production(Struct):

@@ -1,7 +1,10 @@
 """One's own account."""
 
+import asyncio
+
 import pytest
 
+from deployment import fetch_all
 from payaccept.domain.user import Role
 from portals import PASSWORD
 
@@ -104,3 +107,83 @@ async def test_staff_is_told_so_and_merchants_are_not_open_to_it(portal):
     visitor = await employee.browser()
     assert "Staff" in (await visitor.get("/account")).text
     assert (await visitor.get(owner.home)).status == 404
+
+
+# Sign-ins that were refused
+
+
+async def guess(portal, email, times, address=None):
+    stranger = portal.visitor(address)
+    for _ in range(times):
+        await stranger.sign_in(email, "guess guess guess")
+    await portal.services.sign_in.close()
+
+
+async def test_who_was_refused_is_told_to_the_owner_of_the_account_and_to_nobody_else(portal, clock):
+    owner = await portal.owner()
+    await portal.visitor().sign_in(owner.email, PASSWORD)
+    clock.move(seconds=5)
+    await guess(portal, owner.email, 2, "203.0.113.77")
+    clock.move(seconds=5)
+    visitor = portal.visitor()
+    await visitor.sign_in(owner.email, PASSWORD)
+    seen = await visitor.get("/account")
+    assert (
+        "2 attempts to sign in to your account were refused since you signed in the time before" in seen.text
+    )
+    assert "Sign-in refused (wrong password)" in seen.text
+    assert "203.0.113.77" in seen.text
+    colleague = await (await portal.colleague(owner, Role.OWNER)).browser()
+    for path in ("/account", f"{owner.home}/audit"):
+        seen = await colleague.get(path)
+        assert "refused" not in seen.text
+        assert "203.0.113.77" not in seen.text
+
+
+async def test_what_was_told_at_the_sign_in_before_is_not_told_again(portal, clock):
+    owner = await portal.owner()
+    await guess(portal, owner.email, 1)
+    visitor = portal.visitor()
+    for told in (True, False):
+        clock.move(seconds=5)
+        await visitor.sign_in(owner.email, PASSWORD)
+        assert ("One attempt to sign in" in (await visitor.get("/account")).text) is told
+        await visitor.fill("/account", "/sign-out")
+
+
+async def test_whoever_hammers_at_an_account_does_not_fill_its_log(portal, clock, settings):
+    owner = await portal.owner()
+    for _ in range(10):
+        await guess(portal, owner.email, 3)
+    count = f"SELECT count(*) FROM audit_log WHERE subject = '{owner.user_id}' AND action = 'sign-in.refused'"  # noqa: S608
+    assert fetch_all(settings.database_url, count) == [(10,)]
+    seen = await (await owner.browser()).get("/account")
+    assert "10 or more attempts to sign in" in seen.text
+    clock.move(hours=1)
+    await guess(portal, owner.email, 3)
+    assert fetch_all(settings.database_url, count) == [(11,)]
+
+
+async def test_of_an_account_that_is_not_there_nothing_is_recorded(portal, settings):
+    await guess(portal, "ghost@example.com", 3)
+    told = fetch_all(settings.database_url, "SELECT * FROM audit_log WHERE action = 'sign-in.refused'")
+    assert "ghost" not in str(told)
+
+
+async def test_an_attempt_is_answered_before_it_is_recorded(portal, monkeypatch):
+    owner = await portal.owner()
+    begun, may_end = asyncio.Event(), asyncio.Event()
+    insert = portal.services.sign_in._log.insert_entry
+
+    async def slow(entry):
+        begun.set()
+        await may_end.wait()
+        await insert(entry)
+
+    monkeypatch.setattr(portal.services.sign_in._log, "insert_entry", slow)
+    assert (await portal.visitor().sign_in(owner.email, "guess guess guess")).status == 422
+    await begun.wait()
+    may_end.set()
+    await portal.services.sign_in.close()
+    entries = await portal.services.users.list_entries(owner.user_id)
+    assert "sign-in.refused" in {entry.action for entry in entries}

@@ -74,6 +74,33 @@ async def test_who_has_forgotten_the_password_gets_a_link_by_mail_and_chooses_a_
     assert (await posting.visitor().sign_in(owner.email, NEW)).path == owner.home
 
 
+async def test_who_changes_a_way_in_is_told_to_the_owner_of_the_account_by_mail(posting, office):
+    owner = await posting.owner()
+    visitor = posting.visitor("203.0.113.9")
+    await visitor.sign_in(owner.email, PASSWORD)
+    await visitor.fill("/account/password", "/account/password", current=PASSWORD, password=NEW)
+    page = await visitor.fill("/account/second-factor", "/account/second-factor", current=NEW)
+    [secret] = re.findall(r'data-copy="((?:[A-Z2-7]{4} ?){8})"', page.html)
+    secret = secret.replace(" ", "")
+    code = totp.code_at(secret, posting.clock())
+    await visitor.send(page, "/account/second-factor/on", code=code)
+    await visitor.fill("/account/recovery-codes", "/account/recovery-codes", current=NEW)
+    await visitor.fill("/account/second-factor/off", "/account/second-factor/off", current=NEW)
+    await eventually(lambda: len(office.letters) == 4, "four letters")
+    assert {letter["To"] for letter in office.letters} == {owner.email}
+    assert {letter["Subject"] for letter in office.letters} == {
+        "Your password was changed",
+        "The second step of signing in was switched on",
+        "Your recovery codes were replaced",
+        "The second step of signing in was switched off",
+    }
+    for letter in office.letters:
+        assert "From: 203.0.113.9" in letter.get_content()
+        assert "http://portal.test/account" in letter.get_content()
+        assert secret not in letter.as_string()
+        assert NEW not in letter.as_string()
+
+
 async def test_an_unknown_address_is_answered_the_same_and_gets_no_mail(posting, office):
     visitor = posting.visitor()
     seen = await visitor.fill("/forgotten-password", "/forgotten-password", email="ghost@example.com")

@@ -76,6 +76,9 @@ async def test_a_code_works_once(portal, protected):
     seen = await second.fill("/sign-in/code", "/sign-in/code", code=code)
     assert seen.status == 422
     assert "each works once" in seen.text
+    await portal.services.sign_in.close()
+    seen = await first.get("/account")
+    assert "Sign-in refused (right password, a code that was used before)" in seen.text
 
 
 async def test_a_code_that_two_browsers_send_at_once_opens_one_session(portal, protected):

@@ -46,6 +46,7 @@ class FakeService:
     requests: list[httpx.Request] = field(default_factory=list)
     payments: dict[str, dict[str, Any]] = field(default_factory=dict)
     status: str = "SUCCESS"
+    failure_code: str = "INSUFFICIENT_BALANCE"
 
     def handle(self, request: httpx.Request) -> httpx.Response:
         self.requests.append(request)
@@ -100,7 +101,7 @@ class FakeService:
             url = f"https://pay.test/pay/{payment_id}"
             answer = {"result": accepted, "merchantTransId": request_id, "redirectUrl": url}
         elif self.status == "FAIL":
-            return refusal(200, "INSUFFICIENT_BALANCE")
+            return refusal(200, self.failure_code)
         else:
             paid = {"resultStatus": "S", "resultCode": "SUCCESS", "resultMessage": "Success."}
             amount = body["paymentAmount"]
@@ -119,7 +120,7 @@ class FakeService:
         if self.status != "PROCESSING":
             answer["paymentTime"] = "2026-01-31T12:00:00.000Z"
         if self.status == "FAIL":
-            answer |= {"failureCode": "INSUFFICIENT_BALANCE", "failureMessage": "Too poor."}
+            answer |= {"failureCode": self.failure_code, "failureMessage": "Too poor."}
         return httpx.Response(200, json=answer)
 
 

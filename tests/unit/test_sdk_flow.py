@@ -225,7 +225,7 @@ def test_an_order_whose_answer_was_lost_is_told_to_exist(request_: Any) -> None:
 def test_a_retail_payment_whose_answer_was_lost_is_learned_by_inquiry() -> None:
     d = driver(lost=1)
     answer = d.take(RETAIL)
-    assert answer.result.result_code is ResultCode.SUCCESS
+    assert answer.result.result_code == ResultCode.SUCCESS
     assert answer.payment_amount == RETAIL.payment_amount
     assert [send.url.rpartition("/")[2] for send in d.sent] == ["retailPay", "retailPay", "inquiryPayment"]
 
@@ -249,6 +249,29 @@ def test_a_declined_retail_payment_is_raised_and_not_sent_again() -> None:
         d.take(RETAIL)
     assert (caught.value.result_code, caught.value.payment_request_id) == ("INSUFFICIENT_BALANCE", "order-1")
     assert len(d.sent) == 1
+
+
+@pytest.mark.parametrize("request_", CREATES)
+def test_an_answer_with_a_code_of_tomorrow_is_an_answer(request_: Any) -> None:
+    d = driver()
+    honest = d.service.handle
+
+    def newer(request: httpx.Request) -> httpx.Response:
+        answer = honest(request).json()
+        answer["result"]["resultCode"] = "A_CODE_OF_TOMORROW"
+        return httpx.Response(200, json=answer)
+
+    d.service.handle = newer  # type: ignore[method-assign]
+    assert d.take(request_).result.result_code == "A_CODE_OF_TOMORROW"
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_payment_that_failed_for_a_reason_of_tomorrow_is_declined_with_it(lost: int) -> None:
+    d = driver(lost=lost, status="FAIL", failure_code="A_CODE_OF_TOMORROW")
+    with pytest.raises(errors.PaymentDeclined) as caught:
+        d.take(RETAIL)
+    assert caught.value.result_code == "A_CODE_OF_TOMORROW"
+    assert d.take(INQUIRY).failure_code == "A_CODE_OF_TOMORROW"
 
 
 def test_an_unknown_outcome_of_the_wallet_is_inquired_not_charged_again() -> None:

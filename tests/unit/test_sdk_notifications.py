@@ -11,6 +11,7 @@ from payaccept.sdk import WebhookKeys, errors, keys
 from payaccept.sdk.notifications import verify
 from payaccept.sdk.webhook_keys import MAX_AGE_S
 from payaccept.wire import signing, timestamps
+from payaccept.wire.codes import ResultStatus
 from payaccept.wire.messages import Amount, Notification, Result, TestNotification
 from unit.test_sdk_fake_service import KEY, OTHER_KEY
 
@@ -54,6 +55,19 @@ def headers_for(
 
 def test_a_notification_as_the_service_sends_it_is_returned() -> None:
     assert verify(BODY, headers_for(), path=PATH, keys=KEYS, now=NOW) == EVENT
+
+
+def test_a_notification_with_a_code_of_tomorrow_is_read() -> None:
+    failed = msgspec.structs.replace(
+        EVENT,
+        event_type="payment.failed",
+        payment_status="FAIL",
+        result=Result(ResultStatus.F, "A_CODE_OF_TOMORROW"),
+    )
+    body = msgspec.json.encode(failed)
+    read = verify(body, headers_for(body), path=PATH, keys=KEYS, now=NOW)
+    assert isinstance(read, Notification)
+    assert (read.payment_status, read.result.result_code) == ("FAIL", "A_CODE_OF_TOMORROW")
 
 
 def test_header_names_are_looked_up_without_regard_to_case() -> None:

@@ -84,4 +84,4 @@ def _code_of(answer: bytes) -> ResultCode:
     if not answer.startswith(_FAILED_MARK):
         return ResultCode.SUCCESS
     code = _failure_decoder.decode(answer).result.result_code
-    return ResultCode.PROCESS_FAIL if code is UNSET else code
+    return ResultCode.PROCESS_FAIL if code is UNSET else ResultCode(code)

@@ -32,6 +32,8 @@ _TYPES: Final = (
     PublishedKey,
     Scenario,
 )
+# The types leave codes open, for SDKs that are older than a code; this version answers with these.
+_CODES: Final = (("Result", "resultCode"), ("InquiryPaymentResponse", "failureCode"))
 # Nothing but the described members is in these. A notification may get new members, so it stays open;
 # Amount belongs to requests as well, and is closed where an answer refers to it.
 _CLOSED: Final = (
@@ -208,6 +210,8 @@ def schemas() -> Json:
     _, written = msgspec.json.schema_components(_TYPES, ref_template=REF)
     components: Json = dict(written)
     components["JsonWebKeySet"] = _key_set()
+    for name, member in _CODES:
+        components[name]["properties"][member] = {"$ref": REF.format(name="ResultCode")}
     for name, members in _SAID_BY_NO_TYPE.items():
         for member, said in members.items():
             components[name]["properties"][member] |= said

@@ -58,7 +58,7 @@ def api(
     metrics_address = figures.address_of(metrics)
     if metrics_address is not None and metrics_address.port == port:
         raise Mistake("--metrics needs a port of its own: the API's is for its clients")
-    kernel = "payaccept.wiring:api_kernel"
+    kernel = "payaccept.api_wiring:api_kernel"
     counted = figures.served_for_api(metrics_address)
     _serve("api", kernel, Interfaces.RSGI, host, port, workers, database_url, counted)
 

@@ -39,6 +39,7 @@ class Kind(StrEnum):
     CONFIRM = "confirm"  # password, by who is signed in
     SIGN_UP = "sign up"  # new accounts: address
     MAIL = "mail"  # links sent by mail: account
+    NOTED = "noted"  # refusals that the owner is told of: account
 
 
 # The second factor is 6 digits, of which 3 hold at a time: 10 an hour are one chance in 1400 a day, for somebody
@@ -53,6 +54,7 @@ LIMITS: Final[dict[Kind, Limit]] = {
     Kind.CONFIRM: Limit(10, 60),
     Kind.SIGN_UP: Limit(20, 180),
     Kind.MAIL: Limit(3, 1200),
+    Kind.NOTED: Limit(10, 3600),
 }
 
 

@@ -24,6 +24,7 @@ from payaccept.domain.user import (
     email_problem,
     new_id,
 )
+from payaccept.operations.notices import Notices
 from payaccept.operations.people_ports import AuditLog, Mail, Passwords, PeopleStore, UserStore
 from payaccept.operations.sign_in import digest
 from payaccept.operations.users import ENTRIES_SHOWN, LAST_ENTRY_ID, Person, Users, user_created
@@ -49,6 +50,7 @@ class People:
         passwords: Passwords,
         *,
         mail: Mail | None,
+        notices: Notices,
         web_base_url: str,
     ) -> None:
         self._store = store
@@ -57,6 +59,7 @@ class People:
         self._log = log
         self._passwords = passwords
         self._mail = mail
+        self._notices = notices
         self._web_base_url = web_base_url
 
     @property
@@ -175,6 +178,7 @@ class People:
         changed = entry(by, now, "password.changed", user.user_id, after={"with": "one-time link"})
         password_hash = await self._passwords.hash(password)
         await self._store.use_password_link(link, user.user_id, password_hash, now, changed)
+        self._notices.tell(user, "Your password was changed with a one-time link.", now, by)
         return await self._user_store.get_account(user.user_id)
 
     async def _send(self, link: Link, told: Entry) -> Sent:

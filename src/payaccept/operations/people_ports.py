@@ -140,6 +140,9 @@ class Attempts(Protocol):
 class AuditLog(Protocol):
     """The record of changes."""
 
+    async def insert_entry(self, entry: Entry) -> None:
+        """Store an entry by itself, for what changes nothing else."""
+
     async def list_of_merchant(self, client_id: str, before_id: str, limit: int) -> list[Entry]:
         """Return a merchant's entries older than one, newest first."""
 

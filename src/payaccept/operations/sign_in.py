@@ -1,5 +1,6 @@
 """Signing in: the password, the second factor, the session that follows, and the patience we have with guesses."""
 
+import asyncio
 import base64
 import hashlib
 import logging
@@ -13,8 +14,8 @@ from msgspec import Struct
 
 from payaccept.domain import totp
 from payaccept.domain.attempt_limit import SLOTS, Bucket, Kind, address_block
-from payaccept.domain.audit import Entry, entry
-from payaccept.domain.errors import UserNotFound
+from payaccept.domain.audit import SESSION_OPENED, SIGN_IN_REFUSED, Entry, entry
+from payaccept.domain.errors import StoreUnavailable, UserNotFound
 from payaccept.domain.passwords import MAX_LENGTH
 from payaccept.domain.user import (
     SECOND_FACTOR_LIFE,
@@ -26,7 +27,7 @@ from payaccept.domain.user import (
     email_key,
     new_id,
 )
-from payaccept.operations.people_ports import Attempts, Passwords, Seals, UserStore
+from payaccept.operations.people_ports import Attempts, AuditLog, Passwords, Seals, UserStore
 
 DEVICE_LIFE_S: Final = 180 * 24 * 3600
 _TICKET: Final = "second factor"
@@ -83,11 +84,15 @@ def digest(secret: str) -> bytes:
 class SignIn:
     """The business verbs of signing in and out."""
 
-    def __init__(self, store: UserStore, attempts: Attempts, passwords: Passwords, seals: Seals) -> None:
+    def __init__(
+        self, store: UserStore, attempts: Attempts, passwords: Passwords, seals: Seals, log: AuditLog
+    ) -> None:
         self._store = store
         self._attempts = attempts
         self._passwords = passwords
         self._seals = seals
+        self._log = log
+        self._noting: set[asyncio.Task[None]] = set()
 
     # Signing in
 
@@ -104,6 +109,8 @@ class SignIn:
         matches = await self._passwords.verify(None if account is None else account.password_hash, password)
         if account is None or not matches:
             _log.warning("sign-in refused", extra={"reason": "wrong", "address": browser.address})
+            if account is not None:
+                self._note_refusal(account, "wrong password", browser, now)
             return Wrong()
         await self._attempts.forgive(buckets, now)
         await self._attempts.empty(buckets[:1], now)
@@ -132,6 +139,7 @@ class SignIn:
             _log.warning(
                 "second factor refused", extra={"user": account.user.user_id, "address": browser.address}
             )
+            self._note_refusal(account, self._what_was_wrong(account, typed, now), browser, now)
             return Wrong()
         await self._attempts.empty(buckets, now)
         return await self.open_session(account, browser, now, how)
@@ -148,10 +156,30 @@ class SignIn:
             last_seen_at=now,
         )
         by = _actor(account, browser)
-        opened = entry(by, now, "session.opened", session.session_id, after={"with": how})
+        opened = entry(by, now, SESSION_OPENED, session.session_id, after={"with": how})
         await self._store.insert_session(session, digest(token), browser.session_id, opened)
         device = self._seals.seal(_DEVICE, _standing(account) + " " + secrets.token_hex(8), now)
         return SignedIn(user_id=account.user.user_id, token=token, device=device)
+
+    async def close(self) -> None:
+        """Wait until the refusals of a moment ago are in the log."""
+        await asyncio.gather(*self._noting, return_exceptions=True)
+
+    def _note_refusal(self, account: Account, why: str, browser: Browser, now: datetime) -> None:
+        """Tell the owner of an account that somebody was refused; after the answer, which takes as long without one."""
+        task = asyncio.create_task(self._record_refusal(account, why, browser, now))
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+
+    async def _record_refusal(self, account: Account, why: str, browser: Browser, now: datetime) -> None:
+        user_id = account.user.user_id
+        by = Actor(user_id=user_id, name="somebody signed out", address=browser.address)
+        try:
+            # Who hammers at an account fills neither the log nor what its owner reads.
+            if not await self._attempts.admit([self.bucket(Kind.NOTED, user_id)], now):
+                await self._log.insert_entry(entry(by, now, SIGN_IN_REFUSED, user_id, after={"with": why}))
+        except StoreUnavailable:
+            _log.warning("refusal not recorded", extra={"user": user_id})
 
     # Sessions
 
@@ -236,6 +264,11 @@ class SignIn:
             return False
         step = totp.matching_step(secret, typed, now, account.totp_last_step or 0)
         return step is not None and await self._store.use_totp_step(account.user.user_id, step)
+
+    def _what_was_wrong(self, account: Account, typed: str, now: datetime) -> str:
+        secret = self._seals.unseal(_TOTP, account.totp_secret or "", now)
+        known = secret is not None and totp.matching_step(secret, typed, now, 0) is not None
+        return "right password, a code that was used before" if known else "right password, wrong code"
 
     async def _use_recovery_code(self, account: Account, typed: str, browser: Browser, now: datetime) -> bool:
         code = totp.recovery_code(typed)

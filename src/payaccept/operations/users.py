@@ -23,6 +23,7 @@ from payaccept.domain.user import (
     new_id,
 )
 from payaccept.operations.merchants import Merchants, created
+from payaccept.operations.notices import Notices
 from payaccept.operations.people_ports import AuditLog, Passwords, Seals, UserStore
 
 _TOTP: Final = "totp"
@@ -63,13 +64,20 @@ class Users:
     """The business verbs of users."""
 
     def __init__(
-        self, store: UserStore, log: AuditLog, merchants: Merchants, passwords: Passwords, seals: Seals
+        self,
+        store: UserStore,
+        log: AuditLog,
+        merchants: Merchants,
+        passwords: Passwords,
+        seals: Seals,
+        notices: Notices,
     ) -> None:
         self._store = store
         self._log = log
         self._merchants = merchants
         self._passwords = passwords
         self._seals = seals
+        self._notices = notices
 
     # Accounts
 
@@ -145,6 +153,7 @@ class Users:
         password_hash = await self._passwords.hash(password)
         changed = entry(by, now, "password.changed", user.user_id)
         await self._store.update_password(user.user_id, password_hash, now, changed)
+        self._notices.tell(user, "Your password was changed.", now, by)
         return await self._store.get_account(user.user_id)
 
     async def list_entries(self, user_id: str, before_id: str = LAST_ENTRY_ID) -> list[Entry]:
@@ -182,18 +191,21 @@ class Users:
         on = entry(by, now, "second factor.on", user.user_id)
         sealed = self._seals.seal(_TOTP, set_up.secret, now)
         await self._store.update_totp(user.user_id, sealed, step, self._macs(user, codes), now, on)
+        self._notices.tell(user, "The second step of signing in was switched on.", now, by)
         return codes
 
     async def switch_totp_off(self, user: User, now: datetime, by: Actor) -> None:
         """Switch the second factor off; its recovery codes are worth nothing from now on."""
         off = entry(by, now, "second factor.off", user.user_id)
         await self._store.update_totp(user.user_id, None, None, [], now, off)
+        self._notices.tell(user, "The second step of signing in was switched off.", now, by)
 
     async def renew_recovery_codes(self, user: User, now: datetime, by: Actor) -> list[str]:
         """Replace the recovery codes, and return the new ones."""
         codes = totp.new_recovery_codes()
         renewed = entry(by, now, "recovery codes.renewed", user.user_id)
         await self._store.replace_recovery_codes(user.user_id, self._macs(user, codes), now, renewed)
+        self._notices.tell(user, "Your recovery codes were replaced.", now, by)
         return codes
 
     async def count_recovery_codes(self, user_id: str) -> int:

@@ -1,12 +1,14 @@
 """One's own account: name, password, sessions."""
 
-from typing import Any
+from typing import Any, Final
 
 from litestar import Response, get, post
 from litestar.di import NamedDependency
 from litestar.params import FromPath
 
 from payaccept.domain import passwords
+from payaccept.domain.attempt_limit import LIMITS, Kind
+from payaccept.domain.audit import refused_since
 from payaccept.domain.user import Viewer, name_problem
 from payaccept.operations.sign_in import MustWait
 from payaccept.portal import user_agents
@@ -15,6 +17,8 @@ from payaccept.portal.forms import Form
 from payaccept.portal.rendering import Page, actor, go, page, waiting
 from payaccept.portal.services import Services
 from payaccept.portal.sign_in import browser_of, enter
+
+_ENTRIES: Final = 20
 
 
 @get("/account", guards=[signed_in()])
@@ -103,6 +107,7 @@ async def _account(
 ) -> Page:
     user_id = viewer.user.user_id
     sessions = await services.sign_in.list_sessions(user_id, services.clock())
+    entries = await services.users.list_entries(user_id)
     return page(
         request,
         "account/account.html",
@@ -110,7 +115,9 @@ async def _account(
         status=200 if form is None else 422,
         sessions=[(session, user_agents.name(session.user_agent)) for session in sessions],
         codes_left=await services.users.count_recovery_codes(user_id) if viewer.user.has_totp else 0,
-        entries=(await services.users.list_entries(user_id))[:10],
+        entries=entries[:_ENTRIES],
+        refused=refused_since(entries, viewer.session),
+        noted=LIMITS[Kind.NOTED].capacity,
     )
 
 

@@ -43,6 +43,7 @@ TOLD: Final = {
     "recovery codes.renewed": "Recovery codes replaced",
     "recovery code.used": "Recovery code used",
     "session.opened": "Signed in",
+    "sign-in.refused": "Sign-in refused",
     "session.ended": "Session ended",
     "session.others ended": "Other sessions ended",
     "staff.invited": "Invited to the staff",

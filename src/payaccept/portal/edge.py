@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp, Message, Receive, Send
 
+from payaccept.domain.user import Viewer
 from payaccept.portal.services import Site
 
 MAX_BODY_BYTES: Final = 256 * 1024
@@ -97,6 +98,7 @@ class Edge:
                 status=status,
                 durationMs=round((time.perf_counter() - begun) * 1000, 1),
                 address=scope["client_address"],
+                user=_user_of(scope),
             )
 
     def _with_defaults(self, headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
@@ -147,6 +149,11 @@ def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 def _is_in(text: str, networks: Sequence[Network]) -> bool:
     address = _parsed(text)
     return address is not None and any(address in network for network in networks)
+
+
+def _user_of(scope: Any) -> str | None:
+    viewer: Viewer | None = scope.get("user")
+    return None if viewer is None else viewer.user.user_id
 
 
 def _loggable(path: str) -> str:

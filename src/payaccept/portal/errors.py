@@ -58,7 +58,7 @@ _TEXTS: Final = {
 
 def sign_in_instead(request: Request[Any, Any, Any], _error: SignInNeeded) -> Response[Any]:
     """Send the signed-out to sign in, and afterwards back to what they wanted to see."""
-    path = request.url.path
+    path = request.scope["path"]
     wanted = f"?next={quote(path)}" if request.method == "GET" and path != "/" else ""
     return Redirect(f"/sign-in{wanted}", status_code=303)
 
@@ -72,7 +72,7 @@ def show(request: Request[Any, Any, Any], error: Exception) -> Response[str]:
         _log.error(
             "page failed",
             exc_info=error,
-            extra={"requestId": request.scope.get("request_id"), "path": request.url.path[:200]},
+            extra={"requestId": request.scope.get("request_id"), "path": request.scope["path"][:200]},
         )
     title, text = _TEXTS.get(status, _TEXTS[400 if status < 500 else 500])  # noqa: PLR2004
     request.scope.setdefault("user", None)

@@ -44,11 +44,14 @@ async def show(
     merchant = await services.merchants.get(membership.client_id)
     keys = await services.merchants.list_keys(membership.client_id)
     people = await services.people.list_members(membership.client_id)
-    steps = _steps(membership, merchant, keys, alone=len(people) == 1)
+    traffic = await services.requests.traffic(membership.client_id, services.clock())
+    steps = _steps(membership, merchant, keys, alone=len(people) == 1, has_sent=bool(traffic.keys))
     return page(request, "home/merchant.html", merchant=merchant, steps=steps)
 
 
-def _steps(membership: Membership, merchant: Merchant, keys: list[MerchantKey], *, alone: bool) -> list[Step]:
+def _steps(
+    membership: Membership, merchant: Merchant, keys: list[MerchantKey], *, alone: bool, has_sent: bool
+) -> list[Step]:
     active = [key for key in keys if key.state is KeyState.ACTIVE]
     waiting = [key for key in keys if key.state is KeyState.PENDING]
     may_add = membership.grants(Permission.MANAGE_KEYS)
@@ -60,6 +63,13 @@ def _steps(membership: Membership, merchant: Merchant, keys: list[MerchantKey], 
             done=bool(active),
             path=(f"{root}/{waiting[-1].key_version}" if waiting else f"{root}/new") if may_add else "",
             label=f"Prove keyVersion {waiting[-1].key_version}" if waiting else "Add a key",
+        ),
+        Step(
+            title="Send a first signed request",
+            text="Each operation has a page with an example that names your Client-Id. A refused one is explained.",
+            done=has_sent,
+            path="/docs/api",
+            label="See the operations",
         ),
         Step(
             title="Set where webhooks go",

@@ -17,6 +17,7 @@ from payaccept.portal.assets import Assets
 from payaccept.portal.forms import Form
 from payaccept.portal.navigation import own_sections_for, sections_for
 from payaccept.portal.services import Services
+from payaccept.portal.tables import TableRoles
 from payaccept.portal.webhook_views import FailingBanner, failing_banner
 from payaccept.wire import timestamps
 
@@ -33,6 +34,7 @@ def environment(assets: Assets) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
+        extensions=[TableRoles],
     )
     made.globals["asset"] = assets.path
     made.filters["when"] = when
@@ -61,7 +63,7 @@ def page(
         membership=membership,
         sections=sections_for(viewer, membership),
         own_sections=own_sections_for(viewer, services.site.environment),
-        path=request.url.path,
+        path=request.scope["path"],
         form=form or Form({}),
         notice=notice,
         failing=_failing(request, services),

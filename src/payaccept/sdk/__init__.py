@@ -8,7 +8,9 @@
         )
         print(order.qr_code)
 
-`errors` draws everything that can be raised; `notifications.verify` reads a webhook.
+`errors` draws everything that can be raised; `notifications.verify` reads a webhook. Codes in answers are plain text:
+compare them with `ResultCode`, whose members are equal to their text. A code that a later service has added, and
+this `ResultCode` lacks, arrives as it was sent; `result_status` and `payment_status` say what it means for the payment.
 """
 
 from payaccept.sdk import errors, keys, notifications
@@ -30,6 +32,7 @@ from payaccept.sdk.errors import (
     ServiceUnavailable,
 )
 from payaccept.sdk.webhook_keys import WebhookKeys
+from payaccept.wire.codes import ResultCode
 from payaccept.wire.messages import (
     Amount,
     AppLinkPlatform,
@@ -77,6 +80,7 @@ __all__ = [
     "RateLimited",
     "RepeatRequest",
     "RequestRefused",
+    "ResultCode",
     "RetailPayRequest",
     "RetailPayResponse",
     "ServiceUnavailable",

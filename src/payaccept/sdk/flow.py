@@ -301,11 +301,9 @@ def _as_retail_answer(payment: InquiryPaymentResponse) -> RetailPayResponse:
             code = ResultCode.ACCEPTED
         case "FAIL":
             failure, message = payment.failure_code, payment.failure_message
-            if failure is msgspec.UNSET:
-                failure = ResultCode.PROCESS_FAIL
             raise errors.PaymentDeclined(
-                failure,
-                failure.meaning.message if message is msgspec.UNSET else message,
+                ResultCode.PROCESS_FAIL if failure is msgspec.UNSET else failure,
+                ResultCode.PROCESS_FAIL.meaning.message if message is msgspec.UNSET else message,
                 payment_request_id=payment.payment_request_id,
                 payment=payment,
             )

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from payaccept.wire.codes import ResultCode, ResultStatus
+from payaccept.wire.codes import ResultStatus
 
 VISIBLE_ASCII: Final = r"^[!-~]+$"
 MAX_VALUE: Final = 999_999_999_999
@@ -59,6 +59,9 @@ DateTime = Annotated[
     str, Meta(description="ISO 8601, UTC, with Z.", extra_json_schema={"format": "date-time"})
 ]
 Coordinate = Annotated[str, Meta(min_length=1, max_length=32, description="Decimal degrees.")]
+
+AnsweredCode = str
+"""A `ResultCode` when we write it. Read by an SDK that is older than the code, it is a code all the same."""
 
 
 class Message(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -180,7 +183,7 @@ class Result(Message, frozen=True):
     """The member every answer carries."""
 
     result_status: ResultStatus
-    result_code: ResultCode | UnsetType = UNSET
+    result_code: AnsweredCode | UnsetType = UNSET
     result_message: str | UnsetType = UNSET
 
 
@@ -247,7 +250,7 @@ class InquiryPaymentResponse(Message, frozen=True):
     payment_request_id: str
     payment_amount: Amount
     payment_time: DateTime | UnsetType = UNSET
-    failure_code: ResultCode | UnsetType = UNSET
+    failure_code: AnsweredCode | UnsetType = UNSET
     failure_message: str | UnsetType = UNSET
 
 

@@ -40,34 +40,73 @@ function say(text) {
   place.textContent = text;
 }
 
+const LONGEST_PAUSE_MS = 60_000;
+
+// Whether somebody is at work in a part of the page: what they do there must not be taken from them.
+function isInUse(place) {
+  if (place.contains(document.activeElement)) return true;
+  const typed = (field) => (field.type === "checkbox" || field.type === "radio" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue);
+  return [...place.querySelectorAll("input:not([type=hidden]), textarea")].some(typed);
+}
+
+// What was unfolded stays so.
+function keepOpen(before, after) {
+  const [old, fresh] = [before, after].map((place) => [...place.querySelectorAll("details")]);
+  if (old.length === fresh.length) fresh.forEach((one, at) => (one.open = old[at].open));
+}
+
 // An element with an id and data-live="5" is fetched again every five seconds, while somebody looks at it.
 function keepLive(element) {
   const pauseMs = Number(element.dataset.live) * 1000;
   if (!(pauseMs >= 1000)) return;
   let place = element;
+  let failures = 0;
   const again = async () => {
     if (!place.isConnected) return;
-    const busy = document.hidden || place.contains(document.activeElement);
-    if (!busy) {
+    if (!document.hidden && !isInUse(place)) {
+      failures += 1;
       try {
         const answer = await fetch(location.href, { redirect: "error", cache: "no-store" });
         const made = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(place.id);
         if (answer.ok && made) {
+          failures = 0;
+          if (isInUse(place)) return wait(); // since it was asked for
           // What surrounds it was made for another state: what is being typed would be for nothing.
           if (made.dataset.state !== place.dataset.state) return location.reload();
           prepare(made);
+          keepOpen(place, made);
           place.replaceWith(made);
           place = made;
           if (!made.dataset.live) return;
         }
       } catch {
-        // The service is away, or nobody is signed in any more: the next time may tell.
+        // The service is away, or nobody is signed in any more: a later time may tell.
       }
     }
-    setTimeout(again, pauseMs);
+    wait();
   };
-  setTimeout(again, pauseMs);
+  const wait = () => setTimeout(again, Math.min(pauseMs * 2 ** failures, Math.max(pauseMs, LONGEST_PAUSE_MS)));
+  wait();
 }
+
+// A password can be looked at while it is typed; it is sent as one all the same.
+function offerLooks(root) {
+  for (const button of root.querySelectorAll("button[data-reveal]")) button.hidden = false;
+}
+
+function reveal(button, shown) {
+  document.getElementById(button.dataset.reveal).type = shown ? "text" : "password";
+  button.firstChild.textContent = shown ? "Hide" : "Show";
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-reveal]");
+  if (button) reveal(button, document.getElementById(button.dataset.reveal).type === "password");
+});
+
+document.addEventListener("submit", (event) => {
+  for (const button of event.target.querySelectorAll("button[data-reveal]")) reveal(button, false);
+});
 
 // A form with data-verdict says what is thought of a key, or an address, while it is filled in. A private key is
 // not sent at all.
@@ -114,6 +153,7 @@ function judge(form) {
 function prepare(root) {
   localise(root);
   offerCopies(root);
+  offerLooks(root);
 }
 
 prepare(document);
