@@ -211,7 +211,7 @@ def _answered(payment: Payment) -> Answered:
     try:
         result = msgspec.json.decode(payment.answer, type=m.ErrorResponse).result
         # Read as a merchant reads it, who may meet codes of a later version; ours are all known.
-        result = replace(result, result_code=ResultCode(result.result_code))
+        result = replace(result, result_code=ResultCode(str(result.result_code)))
     except ValueError:  # nothing that this version writes; its bytes are shown all the same
         return Answered(payment.created_at, payment.answer, None)
     # One that says how the payment has ended was given with its end.
