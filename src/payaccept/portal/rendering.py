@@ -127,7 +127,7 @@ def waiting(refused: MustWait) -> str:
 
 
 def _is_operators(request: Request[Any, Any, Any]) -> bool:
-    path = request.url.path
+    path = request.scope["path"]
     return path == OPERATOR or path.startswith(f"{OPERATOR}/")
 
 
