@@ -18,7 +18,7 @@ FROM (
         (ARRAY['createQROrder', 'retailPay', 'createQROrder', 'linkPayCreate'])[1 + n %% 4] AS operation,
         CASE WHEN n %% 1000 = 999 THEN 'PROCESSING' WHEN n %% 25 = 0 THEN 'FAIL' ELSE 'SUCCESS' END AS state,
         CASE n %% 10 WHEN 7 THEN 'JPY' WHEN 8 THEN 'GBP' ELSE 'EUR' END AS currency,
-        CASE n WHEN %(rare)s THEN 987654321 ELSE 100 + n * 7919 %% 50000 END AS amount_minor,
+        CASE n WHEN %(rare)s THEN 987654321 ELSE 100 + n::bigint * 7919 %% 50000 END AS amount_minor,
         'order-' || to_char(n, 'FM00000000') AS number,
         CASE n WHEN %(rare)s THEN 'store-rare' ELSE 'store-' || n %% 40 END AS store,
         lpad(to_hex(%(bucket)s::integer), 2, '0') || substr(md5(n::text), 1, 22) AS rest

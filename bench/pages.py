@@ -205,7 +205,7 @@ def _measure_file(report: Report, client: httpx.Client, name: str, path: str, pi
     with client.stream("GET", path) as answer:
         assert answer.status_code == 200, answer.status_code
         for piece in answer.iter_raw():
-            rows += piece.count(b"\r\n")
+            rows += piece.count(b"\n")  # its CR may be in the piece before
             size += len(piece)
             greatest = max(greatest, usage.resident_mib(pid))
     seconds = time.perf_counter() - begun

@@ -7,6 +7,7 @@ arguments are parts of names: `make screenshots ARGS="/tmp/shots home people"` t
 import asyncio
 import json
 import re
+import subprocess
 import sys
 import tempfile
 import uuid
@@ -22,7 +23,7 @@ from playwright.async_api import Browser, Page
 from browser import opened_page, overflow, running_browser
 from payaccept.sdk import Amount, Client
 from payaccept.wire.messages import DescribedOrder
-from processes import Sandbox
+from processes import PAYACCEPT, Sandbox
 
 Steps = Callable[[Page, "Visit"], Awaitable[None]]
 LOOKS = [(phone, dark) for phone in (False, True) for dark in (False, True)]
@@ -37,7 +38,9 @@ class Visit:
         self.password = told["portalPassword"]
         self.look = look
         self.credentials = told["credentials"]
+        self.endpoint = told["endpoint"]
         self._is_in = False
+        self._is_staff = False
 
     def bill(self) -> str:
         """Make a payment that waits for its customer; returns the address of its page."""
@@ -51,6 +54,14 @@ class Visit:
                 extend_info={"sandbox": {"outcome": "MANUAL"}},
             )
         return urlsplit(str(answer.redirect_url)).path
+
+    def join_the_staff(self) -> None:
+        """Open the operator's area to the demo merchant's owner."""
+        if not self._is_staff:
+            directory = str(self.credentials.parent)
+            command = [*PAYACCEPT, "operator", "create", "--email", self.user, "--data-dir", directory]
+            subprocess.run(command, check=True, capture_output=True)
+            self._is_staff = True
 
     def sale(self) -> str:
         """Make a payment at a till, whose webhook finds nobody; returns its paymentRequestId."""
@@ -72,7 +83,7 @@ class Visit:
         await page.get_by_label("E-mail address").fill(self.user)
         await page.get_by_label("Password").fill(self.password)
         await page.get_by_role("button", name="Sign in").click()
-        await page.wait_for_url(re.compile("/m/"))
+        await page.wait_for_url(re.compile("/m/|/operator"))
         self._is_in = True
 
 
@@ -91,6 +102,17 @@ def own(path: str) -> Steps:
     async def steps(page: Page, visit: Visit) -> None:
         await visit.sign_in(page)
         await page.goto(path.format(home=visit.home))
+
+    return steps
+
+
+def operators(path: str) -> Steps:
+    """A page of the operator's area; `{client_id}` is the demo merchant's."""
+
+    async def steps(page: Page, visit: Visit) -> None:
+        await visit.sign_in(page)
+        await asyncio.to_thread(visit.join_the_staff)
+        await page.goto(path.format(client_id=visit.home.removeprefix("/m/")))
 
     return steps
 
@@ -134,20 +156,25 @@ async def scan(page: Page, visit: Visit) -> None:
     await page.get_by_role("button", name="Continue").click()
 
 
-async def webhook_test(page: Page, visit: Visit) -> None:
+async def set_endpoint(page: Page, visit: Visit, url: str) -> None:
     await visit.sign_in(page)
     await page.goto(f"{visit.home}/webhooks")
-    if await page.get_by_role("button", name="Set the endpoint").count():
-        endpoint = page.get_by_role("textbox", name="Address of your endpoint")
-        await endpoint.fill("http://127.0.0.1:9/hooks/payaccept")
-        await page.get_by_role("button", name="Set the endpoint").click()
+    change = page.locator("summary", has_text="Change or remove")
+    if await change.count():
+        await change.click()
+    await page.get_by_role("textbox", name="Address of your endpoint").fill(url)
+    await page.get_by_role("button", name=re.compile("^(Set|Change) the endpoint")).click()
+
+
+async def webhook_test(page: Page, visit: Visit) -> None:
+    await set_endpoint(page, visit, "http://127.0.0.1:9/hooks/payaccept")
     await page.get_by_role("button", name="Send a test event").click()
     await page.get_by_text("No answer").wait_for()
 
 
 async def drilled(page: Page, visit: Visit) -> None:
     """A drill of an endpoint that believes everything; there is one for all looks."""
-    await visit.sign_in(page)
+    await set_endpoint(page, visit, visit.endpoint)
     await page.goto(f"{visit.home}/webhooks/drill")
     starter = page.get_by_role("button", name="Start the drill")
     if await starter.count():
@@ -210,6 +237,16 @@ PICTURES: dict[str, Steps] = {
     "account": own("/account"),
     "password": own("/account/password"),
     "second-factor": scan,
+    "operator": operators("/operator"),
+    "operator-merchants": operators("/operator/merchants"),
+    "operator-merchant": operators("/operator/merchants/{client_id}"),
+    "operator-settings": operators("/operator/merchants/{client_id}/settings"),
+    "operator-merchant-key": operators("/operator/merchants/{client_id}/keys/1"),
+    "operator-payments": operators("/operator/payments"),
+    "operator-deliveries": operators("/operator/deliveries"),
+    "operator-keys": operators("/operator/keys"),
+    "operator-key": operators("/operator/keys/1"),
+    "operator-audit": operators("/operator/audit"),
 }
 
 
@@ -248,10 +285,9 @@ async def main(directory: Path, wanted: list[str]) -> None:
         ThreadingHTTPServer(("127.0.0.1", 0), Careless) as endpoint,
     ):
         Thread(target=endpoint.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{endpoint.server_port}/hooks"
-        sandbox.cli("merchant", "set", sandbox.demo_merchant().client_id, "--webhook-url", url)
         credentials = sandbox.data_dir / "demo-merchant.json"
         told = json.loads(credentials.read_bytes()) | {"credentials": credentials}
+        told["endpoint"] = f"http://127.0.0.1:{endpoint.server_port}/hooks"
         async with running_browser() as browser:
             await take(browser, told, directory, wanted)
 

@@ -1,4 +1,4 @@
-"""Joins operations with adapters: the only module that knows which is which."""
+"""Joins operations with adapters, for the administrator's commands, and what all processes share."""
 
 import logging
 import os

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
 KILLS = 100
 SHOPS = 10
-PAUSE_S = 0.08
+PAUSE_S = 0.12
 LEASE_S = 3.0
 CLAIMS = "SELECT event_id, claim_id FROM deliveries WHERE claim_id IS NOT NULL"
 
@@ -93,7 +93,7 @@ async def test_no_event_is_lost_and_none_is_doubled_that_was_not_in_hand(
         for number in range(KILLS):
             arrived = len(receiver.journal)
             await eventually(lambda so_far=arrived: len(receiver.journal) >= so_far + 5, "they work", 30)
-            await asyncio.sleep(random.uniform(0.05, 0.25))  # noqa: S311 - no secret
+            await asyncio.sleep(random.uniform(0.02, 0.1))  # noqa: S311 - no secret
             killed.append(workers.running[number % 2].pid or 0)
             await asyncio.to_thread(workers.kill, number % 2)
             claimed = set(reading.execute(CLAIMS).fetchall())

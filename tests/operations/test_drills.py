@@ -151,7 +151,7 @@ async def test_a_drill_is_planned_and_written_down_with_who_asked(work, shop, se
 
 async def test_without_an_endpoint_there_is_none(work, register):
     shop = await register("Shop")
-    with pytest.raises(DrillRefused, match="no endpoint configured") as caught:
+    with pytest.raises(DrillRefused, match="no endpoint is configured") as caught:
         await work.start(shop.client_id)
     assert caught.value.retry_after_s is None
     with pytest.raises(MerchantNotFound):

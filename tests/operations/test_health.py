@@ -155,7 +155,7 @@ async def test_a_week_is_kept_and_silent_processes_a_day(deployment):
         assert fetch_all(deployment.url, "SELECT count(*) FROM processes") == [(processes,)]
 
 
-@pytest.mark.parametrize(("reach", "count"), [(HOUR, 60), (DAY, 96), (WEEK, 84)])
+@pytest.mark.parametrize(("reach", "count"), [(HOUR, 60), (DAY, 72), (WEEK, 84)])
 async def test_every_reach_is_told_in_whole_spans_the_present_one_last(deployment, reach, count):
     pulse, slab = deployment.process("worker", catalogue.WORKER)
     number = slab.number("payaccept_deliveries_died_total")

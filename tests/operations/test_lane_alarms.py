@@ -2,20 +2,22 @@
 
 import asyncio
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import psycopg
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
-from deployment import NOW, fetch_all
+from deployment import NOW, fetch_all, running_worker
 from payaccept.adapters.mail import SmtpMail
 from payaccept.adapters.postgres.lane_alarms import PostgresLaneAlarms
 from payaccept.adapters.postgres.line_pool import LinePool
 from payaccept.adapters.postgres.people import PostgresPeople
 from payaccept.operations.lane_alarms import LEASE, LaneAlarms
 from post_office import post_office
+from processes import eventually
 from visitor import Clock
 
 QUIET = timedelta(days=6)
@@ -234,3 +236,12 @@ async def test_a_merchant_without_people_is_told_of_to_nobody(settings, register
     assert await alarms.tell() == 0
     query = "SELECT told FROM lane_alarms WHERE lane = %s"
     assert fetch_all(settings.database_url, query, lane) == [(1,)]
+
+
+async def test_a_running_worker_tells_it_by_itself(settings, shop, office, clock):
+    clock.now = datetime.now(UTC)  # a worker goes by the real one
+    fails(settings, shop, clock, since=clock.now - timedelta(hours=2))
+    with_mail = replace(settings, smtp_url=office.url, web_base_url="https://portal.test")
+    async with running_worker(with_mail):
+        await eventually(lambda: len(office.letters) == 2, "both are told")
+    assert set(subjects(office)) == {"https://shop.example:443 has been failing for an hour"}

@@ -207,6 +207,18 @@ PROVIDER_KEY = {
     "activates_at": AT,
     "withdraws_at": "NULL",
 }
+HEALTH_MINUTE = {"minute": AT, "figure": "'requests'", "label": "'SUCCESS'", "amount": "0"}
+PROCESS = {
+    "process_id": "'prc_1'",
+    "kind": "'worker'",
+    "host": "'a.example'",
+    "pid": "17",
+    "version": "'0.1.0'",
+    "started_at": AT,
+    "seen_at": AT,
+    "cpu_permille": "0",
+    "memory_bytes": "0",
+}
 TABLES = {
     "payments": PAYMENT,
     "events": EVENT,
@@ -225,6 +237,8 @@ TABLES = {
     "drills": DRILL,
     "drill_steps": DRILL_STEP,
     "provider_keys": PROVIDER_KEY,
+    "health_minutes": HEALTH_MINUTE,
+    "processes": PROCESS,
 }
 # What has to be there before a row of a table can be.
 BEFORE = {
@@ -362,6 +376,11 @@ REFUSED = [
     ("provider_keys_key_version_check", "provider_keys", {"key_version": "0"}),
     ("provider_keys_activates_at_check", "provider_keys", {"activates_at": AT + " - interval '1 s'"}),
     ("provider_keys_withdraws_at_check", "provider_keys", {"withdraws_at": AT + " - interval '1 s'"}),
+    ("health_minutes_amount_check", "health_minutes", {"amount": "-1"}),
+    ("processes_kind_check", "processes", {"kind": "'proxy'"}),
+    ("processes_seen_at_check", "processes", {"seen_at": AT + " - interval '1 s'"}),
+    ("processes_cpu_permille_check", "processes", {"cpu_permille": "-1"}),
+    ("processes_memory_bytes_check", "processes", {"memory_bytes": "-1"}),
 ]
 
 
@@ -395,6 +414,8 @@ UNIQUE = [
     ("drills_running", "drills", {"drill_id": "'drl_2'"}),
     ("drill_steps_pkey", "drill_steps", {"exercise": "'old'"}),
     ("provider_keys_pkey", "provider_keys", {"public_key_pem": "'other'"}),
+    ("health_minutes_pkey", "health_minutes", {"amount": "1"}),
+    ("processes_pkey", "processes", {"pid": "18"}),
 ]
 
 
@@ -441,6 +462,9 @@ def test_what_is_needed_cannot_be_left_out(connection, table):
         "merchant_keys": {"activated_at", "retired_at", "proof_nonce"},
         "provider_keys": {"withdraws_at"},
         "refused_requests": {"skew_ms"},
+        "drills": {"claim_id", "leased_until", "ended_at"},
+        "drill_steps": {"headers", "sent_at", "answered_at", "status", "refusal", "unreachable"}
+        | {"total_us", "answer_bytes"},
     }
     prepare(connection, table)
     for name in TABLES[table].keys() - optional.get(table, set()):

@@ -177,6 +177,17 @@ async def test_who_waits_for_the_counter_counts_only_what_is_left(url):
     assert [row[5] for row in counted(url)] == [10]
 
 
+async def test_counting_looks_up_only_what_is_numbered_on_tables_that_were_never_analysed(url):
+    insert_events(url, "sandbox_a", [after(number) for number in range(2000)])
+    some = unnumbered(url)[:30]
+    line = SharedLine(url, "test-hot", hot=True)
+    # Joined by their bucket alone, these would be 60,000 payments, each beside 2,000 events.
+    async with asyncio.timeout(2), line.connection() as connection, connection.transaction():
+        await number_events(connection, some)
+    await line.close()
+    assert [row[5] for row in counted(url)] == [30]
+
+
 async def test_the_migration_counts_what_was_numbered_before_it(empty_database, master_key_file):
     settings = settings_for(empty_database(), master_key_file)
     url = settings.database_url

@@ -108,7 +108,7 @@ async def test_without_an_endpoint_the_page_says_what_to_do(shop):
     token = seen.forms[0].fields["csrf"]
     seen = await visitor.post(shop.home, {"csrf": token})
     assert seen.status == 422
-    assert "has no endpoint configured" in seen.text
+    assert "No endpoint is configured for sandbox_" in seen.text
 
 
 async def test_a_drill_is_asked_for_shown_while_it_runs_and_written_into_the_audit_log(shop):

@@ -54,6 +54,7 @@ def names(sandbox: Sandbox, told: dict[str, str]) -> dict[str, str]:
         "client_id": told["clientId"],
         "payment_id": payment_id,
         "event_id": event["eventId"],
+        "replay_id": replayed(sandbox, told["clientId"]),
         "key_version": "1",
         **{f"{name} token": url.rpartition("/")[2] for name, url in links.items()},
     }
@@ -83,6 +84,19 @@ def use(sandbox: Sandbox, told: dict[str, str]) -> str:
     refused = httpx.post(f"{told['baseUrl']}/v1/payments/retailPay", json=body, headers=headers)
     assert refused.status_code == 401
     return urlsplit(str(waiting.redirect_url)).path.rpartition("/")[2]
+
+
+def replayed(sandbox: Sandbox, client_id: str) -> str:
+    """A replay that was stopped half-way, as a page and a worker leave it."""
+    [[replay_id]] = sandbox.sql(
+        "INSERT INTO replays (replay_id, client_id, state, beginning, until, statuses, rate_per_s, total, looked_at,"
+        " resent, nowhere, started_by, created_at, updated_at, ended_at)"
+        " VALUES ('rpl_1', %s, 'STOPPED', now() - interval '1 day', now(), '{DEAD}', 50, 9, 5, 4, 1, %s, now(), now(),"
+        " now()) RETURNING replay_id",
+        client_id,
+        PLANTED,
+    )
+    return str(replay_id)
 
 
 def password_link(sandbox: Sandbox, told: dict[str, str]) -> str:

@@ -62,10 +62,10 @@ async def test_the_dead_are_counted_by_merchant_and_reason(portal, staff):
 async def test_the_list_is_of_all_merchants_or_of_one(portal, staff):
     owner, other = await portal.owner(), await portal.owner()
     ours, theirs = dead_of(portal, owner.client_id, 2), dead_of(portal, other.client_id, 2)
-    listed = [link.rpartition("/")[2] for link in (await staff.get(ROOT)).links if "/events/" in link]
+    listed = [link.rpartition("/")[2] for link in (await staff.get(ROOT)).links if "/evt_" in link]
     assert sorted(listed) == sorted([*ours, *theirs])
     seen = await staff.get(f"{ROOT}?merchant={owner.client_id}")
-    assert [link.rpartition("/")[2] for link in seen.links if "/events/" in link] == ours[::-1]
+    assert [link.rpartition("/")[2] for link in seen.links if "/evt_" in link] == ours[::-1]
 
 
 @pytest.mark.parametrize("of_one", [False, True])
@@ -75,7 +75,7 @@ async def test_the_list_goes_on_page_after_page_without_a_gap(portal, staff, of_
     path, found = ROOT + (f"?merchant={owner.client_id}" if of_one else ""), []
     for _ in range(4):
         seen = await staff.get(path)
-        found += [link.rpartition("/")[2] for link in seen.links if "/events/" in link]
+        found += [link.rpartition("/")[2] for link in seen.links if "/evt_" in link]
         older = [link for link in seen.links if "behind=" in link]
         if not older:
             break
@@ -96,8 +96,8 @@ async def test_an_event_is_sent_again_by_the_staff_once_and_with_its_name(portal
     owner = await portal.owner()
     [event_id] = dead_of(portal, owner.client_id, 1, notify_url="https://shop.example/hook")
     first = await staff.get(ROOT)
-    seen = await staff.send(first, f"/operator/events/{event_id}/resend")
-    assert seen.path == f"/operator/events/{event_id}"
+    seen = await staff.send(first, f"/operator/deliveries/{event_id}/resend")
+    assert seen.path == f"/operator/deliveries/{event_id}"
     assert "On its way again." in seen.text
     assert states_of(portal, event_id) == "PENDING"
     resent = [
@@ -110,7 +110,7 @@ async def test_an_event_is_sent_again_by_the_staff_once_and_with_its_name(portal
             " WHERE event_id = %s",
             (event_id,),
         )
-    seen = await staff.send(first, f"/operator/events/{event_id}/resend")
+    seen = await staff.send(first, f"/operator/deliveries/{event_id}/resend")
     assert "It has been sent since you looked" in seen.text
     assert states_of(portal, event_id) == "DEAD"
 
@@ -122,7 +122,7 @@ async def test_what_cannot_be_sent_again_says_why(portal, staff):
         connection.execute("DELETE FROM payloads WHERE event_id = %s", (gone,))
     list_page = await staff.get(ROOT)
     for event_id, told in ((gone, "too old to be sent again"), (nowhere, "nowhere to go")):
-        seen = await staff.send(list_page, f"/operator/events/{event_id}/resend")
+        seen = await staff.send(list_page, f"/operator/deliveries/{event_id}/resend")
         assert seen.status == 422
         assert told in seen.text
 
@@ -137,7 +137,8 @@ async def test_only_here_is_shown_what_an_endpoint_answered_and_the_look_is_reco
             " 1200, %s FROM deliveries WHERE event_id = %s",
             (portal.clock(), b"<h1>Oops\0\xff</h1>", event_id),
         )
-    seen = await staff.get(f"/operator/events/{event_id}")
+    portal.clock.move(seconds=1)
+    seen = await staff.get(f"/operator/deliveries/{event_id}")
     assert "&lt;h1&gt;Oops\N{REPLACEMENT CHARACTER}\N{REPLACEMENT CHARACTER}" in seen.html
     entry = (await portal.services.people.list_entries(owner.client_id))[0]
     assert (entry.action, entry.actor, entry.subject) == ("event.viewed", employee.email, event_id)
@@ -146,7 +147,7 @@ async def test_only_here_is_shown_what_an_endpoint_answered_and_the_look_is_reco
 
 @pytest.mark.parametrize("event_id", ["evt_" + "0" * 36, "x", "evt_"])
 async def test_an_event_that_is_not_there_has_no_page(staff, event_id):
-    assert (await staff.get(f"/operator/events/{event_id}")).status == 404
+    assert (await staff.get(f"/operator/deliveries/{event_id}")).status == 404
 
 
 async def test_failing_destinations_are_told_with_their_merchant(portal, staff):

@@ -68,5 +68,5 @@ async def test_every_reach_has_its_charts_within_the_size_of_a_page(staff, worke
     await worker[0].beat()
     seen = await staff.get(f"/operator?reach={reach}")
     assert seen.status == 200
-    assert seen.html.count("<figure") == 10
+    assert seen.html.count("<figure") == 12
     assert len(seen.response.content) < 60 * 1024

@@ -122,7 +122,7 @@ async def test_a_test_event_is_found_by_its_id_and_is_no_payment(portal, staff, 
     await merchants.change(owner.client_id, Changes(webhook_url="http://127.0.0.1:9/x"), portal.clock())
     event = await portal.services.events.send_test(owner.client_id)
     seen = await staff.get(f"{ROOT}?find={event.event_id}")
-    assert seen.path == f"/operator/events/{event.event_id}"
+    assert seen.path == f"/operator/deliveries/{event.event_id}"
     assert "None: it is a test" in seen.text
 
 

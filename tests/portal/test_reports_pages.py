@@ -89,6 +89,16 @@ async def test_what_is_wrong_with_a_span_is_said_beside_it_and_keeps_what_was_ty
     assert f'value="{typed}"' in seen.html
 
 
+@pytest.mark.parametrize(
+    "query", ["until=2026-01-31", "from=2026-01-02&until=2026-01-31", "until=0001-01-02"]
+)
+async def test_a_span_may_lack_its_beginning(portal, query):
+    owner = await portal.owner()
+    seen = await (await owner.browser()).get(f"{owner.home}/reports?{query}")
+    assert seen.status == 200
+    assert "2 Jan 2026 to 31 Jan 2026" in seen.text or "0001" in query
+
+
 async def test_a_long_span_is_told_by_weeks(portal):
     owner = await portal.owner()
     add(portal, owner.client_id, 200)

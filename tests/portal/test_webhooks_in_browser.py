@@ -9,7 +9,14 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from browser import contrast_problems, naming_problems, opened_page, overflow, running_browser
+from browser import (
+    axe_problems,
+    contrast_problems,
+    naming_problems,
+    opened_page,
+    overflow,
+    running_browser,
+)
 from deployment import numbers
 from event_rows import insert_events
 from processes import Sandbox
@@ -154,6 +161,7 @@ async def test_every_page_fits_the_screen_and_can_be_read_by_eye_and_by_screen_r
 
         async def look(what: str) -> None:
             problems = [*await overflow(page), *await contrast_problems(page), *await naming_problems(page)]
+            problems += await axe_problems(page)
             if problems:
                 found[what] = problems
 

@@ -130,7 +130,7 @@ def test_the_unknown_keyversion_is_one_that_a_header_can_tell():
 
 def test_a_step_is_shown_as_it_went_over_the_wire(drill):
     step = replace(drill.steps[5], headers="Content-Type: application/json\nEvent-Id: evt_1\n")
-    head, _, body = request_text(URL, step).partition("\n\n")
+    head, _, body = request_text("https://SHOP.example:443/hooks?shop=1", step).partition("\n\n")
     assert head.splitlines() == [
         "POST /hooks?shop=1 HTTP/1.1",
         "Host: shop.example",

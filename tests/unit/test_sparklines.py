@@ -6,6 +6,7 @@ import pytest
 
 from deployment import NOW
 from payaccept.domain.health import Figure, Span
+from payaccept.operations.health import WEEK
 from payaccept.portal.health_charts import charts_of, quantiles_of, results_of, share_within
 from payaccept.portal.sparklines import HEIGHT, WIDTH, Series, draw
 
@@ -47,6 +48,12 @@ def test_series_share_one_scale():
     assert drawn.told == "Both. low: 1 lately, at most 1, high: 2 lately, at most 2."
 
 
+LABELS = (
+    *("SUCCESS", "PARAM_ILLEGAL", "SYSTEM_BUSY", "ACKNOWLEDGED", "REFUSED", "UNREACHABLE", "due", "leased"),
+    *("waiting", "dead", "failing", "open", "closed", ""),
+)
+TIMES = ("0.1", "0.5", "10.0", "inf")
+DISTRIBUTIONS = (Figure.REQUEST_TIMES, Figure.FIRST_ATTEMPTS, Figure.ACKNOWLEDGED)
 SPANS = [
     Span(
         NOW, {Figure.REQUESTS: {"SUCCESS": 60, "PARAM_ILLEGAL": 30, "SYSTEM_BUSY": 15, "USER_REJECTED": 15}}
@@ -80,6 +87,24 @@ def test_times_are_told_over_the_whole():
     assert share_within(SPANS[:1], Figure.ACKNOWLEDGED, 0.25) is None
     oldest = next(chart for chart in charts_of(SPANS, 1) if chart.title == "Oldest delivery that is due")
     assert oldest.lines[0].latest == "2 min"
+
+
+def test_a_week_full_of_figures_fits_on_a_page():
+    spans = [
+        Span(
+            NOW,
+            {
+                figure: {
+                    label: (n * 7919 + place * 31) % 100_000
+                    for place, label in enumerate(TIMES if figure in DISTRIBUTIONS else LABELS)
+                }
+                for figure in Figure
+            },
+        )
+        for n in range(WEEK.minutes // WEEK.step_min)
+    ]
+    drawn = [line.path + line.area for chart in charts_of(spans, 120) for line in chart.lines]
+    assert sum(map(len, drawn)) < 40 * 1024
 
 
 def test_of_nothing_all_charts_are_drawn_empty():

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Final
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from payaccept.domain.delivery import AttemptOutcome, Unreachable, is_acknowledged, is_unwell
 from payaccept.domain.event import endpoint_test
 from payaccept.domain.merchant import Environment, Merchant
+from payaccept.domain.urls import UrlPolicy
 
 OLD: Final = timedelta(minutes=11)
 """How old the old one is: a minute more than a receiver may let pass."""
@@ -27,6 +27,7 @@ UNKNOWN_KEY_VERSION: Final = 999_999_999
 PAUSE: Final = timedelta(minutes=1)
 """How long a merchant waits from the beginning of one drill to the next."""
 
+_ANYWHERE: Final = UrlPolicy(allow_http=True, allow_private=True)
 _REDIRECTS: Final = range(300, 400)
 _TIME_END: Final = re.compile(rb'("createTime":"[^"]*)([0-9])(Z")')
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -167,11 +168,10 @@ def signed_at(exercise: Exercise, now: datetime) -> datetime:
 
 def request_text(url: str, step: Step) -> str:
     """Write a step as it went over the wire: request line, headers, body."""
-    parts = urlsplit(url)
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    where = _ANYWHERE.destination(url)
     length = len(step.body_sent)
     return (
-        f"POST {target} HTTP/1.1\nHost: {parts.netloc}\n{step.headers or ''}Content-Length: {length}\n\n"
+        f"POST {where.target} HTTP/1.1\nHost: {where.authority}\n{step.headers or ''}Content-Length: {length}\n\n"
         + step.body_sent.decode()
     )
 

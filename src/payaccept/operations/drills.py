@@ -82,7 +82,7 @@ class Drills:
         """
         merchant = await self._merchants.get_merchant(client_id)
         if merchant.webhook_url is None:
-            raise DrillRefused(f"{client_id} has no endpoint configured to send a drill to")
+            raise DrillRefused(f"no endpoint is configured for {client_id} to send a drill to")
 
         def decide(last: Drill | None) -> None:
             if last is not None:

@@ -21,7 +21,7 @@ class Reach(Struct, frozen=True, kw_only=True):
 
 
 HOUR: Final = Reach(name="hour", minutes=60, step_min=1)
-DAY: Final = Reach(name="day", minutes=24 * 60, step_min=15)
+DAY: Final = Reach(name="day", minutes=24 * 60, step_min=20)
 WEEK: Final = Reach(name="week", minutes=7 * 24 * 60, step_min=120)
 REACHES: Final = {reach.name: reach for reach in (HOUR, DAY, WEEK)}
 

@@ -210,7 +210,10 @@ def _answered(payment: Payment) -> Answered:
         return Answered(payment.created_at, None, None)
     try:
         result = msgspec.json.decode(payment.answer, type=m.ErrorResponse).result
-    except msgspec.DecodeError:  # nothing that this version writes; its bytes are shown all the same
+        # Read as a merchant reads it, who may meet codes of a later version; ours are all known.
+        if result.result_code is not UNSET:
+            result = replace(result, result_code=ResultCode(result.result_code))
+    except ValueError:  # nothing that this version writes; its bytes are shown all the same
         return Answered(payment.created_at, payment.answer, None)
     # One that says how the payment has ended was given with its end.
     with_its_end = payment.operation == "retailPay" and result.result_status is not ResultStatus.A

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
+from msgspec import Struct
+
 from payaccept.domain.delivery import AttemptKind
 from payaccept.domain.health import BEYOND, Figure, Span, quantile
 from payaccept.domain.payment import PaymentState
@@ -14,149 +16,152 @@ from payaccept.wire.codes import ResultCode, ResultStatus
 _GOOD, _BAD, _WARN, _PLAIN, _SECOND = "good", "bad", "warn", "tint0", "tint1"
 _OURS: Final = {code for code in ResultCode if code.meaning.status is ResultStatus.U}
 _MS: Final = 1000
+_SHARES: Final = "half of them, and 99 of 100"
+_AT_MOST: Final = "at most at a time"
 
 Reading = Callable[[Span], float | None]
 Written = Callable[[float], str]
 
 
+class _Plan(Struct, frozen=True):
+    """A chart to be drawn: its title, what its hint says, how its values are written, and its series."""
+
+    title: str
+    hint: str
+    written: Written
+    series: tuple[tuple[str, str, Reading], ...]
+
+
 def charts_of(spans: Sequence[Span], step_min: int) -> list[Sparkline]:
     """Return all charts of whole spans, each of so many minutes."""
+    plans = [*_of_requests(step_min), *_of_webhooks(step_min), *_of_what_is_left(step_min)]
+    return [_drawn(plan, spans) for plan in plans]
 
-    def per_minute(figure: Figure, wanted: Callable[[str], bool] = lambda _: True) -> Reading:
-        return lambda span: _sum(span.figures.get(figure, {}), wanted) / step_min
 
-    def state(figure: Figure, label: str = "") -> Reading:
-        return lambda span: float(span.of(figure, label))
+def _of_requests(step_min: int) -> list[_Plan]:
+    def rate(figure: Figure, wanted: Callable[[str], bool]) -> Reading:
+        return _per_minute(figure, step_min, wanted)
 
-    def age(figure: Figure, label: str = "") -> Reading:
-        return lambda span: span.of(figure, label) / _MS
-
-    def share(figure: Figure, part: float) -> Reading:
-        return lambda span: quantile(span.figures.get(figure, {}), part)
-
-    charts = [
-        (
+    return [
+        _Plan(
             "Requests",
             "in a minute",
             _rate,
-            [
-                ("Accepted", _GOOD, per_minute(Figure.REQUESTS, _is_accepted)),
-                ("Refused", _WARN, per_minute(Figure.REQUESTS, _is_refusal)),
-                ("Our faults", _BAD, per_minute(Figure.REQUESTS, lambda code: code in _OURS)),
-            ],
+            (
+                ("Accepted", _GOOD, rate(Figure.REQUESTS, _is_accepted)),
+                ("Refused", _WARN, rate(Figure.REQUESTS, _is_refusal)),
+                ("Our faults", _BAD, rate(Figure.REQUESTS, lambda code: code in _OURS)),
+            ),
         ),
-        (
-            "Request to answer",
-            "half of them, and 99 of 100",
-            _time,
-            [
-                ("50 %", _PLAIN, share(Figure.REQUEST_TIMES, 0.5)),
-                ("99 %", _SECOND, share(Figure.REQUEST_TIMES, 0.99)),
-            ],
-        ),
-        (
+        _Plan("Request to answer", _SHARES, _time, _shares(Figure.REQUEST_TIMES)),
+        _Plan(
             "Payments made final",
             "in a minute",
             _rate,
-            [
-                ("Paid", _GOOD, per_minute(Figure.SETTLED, lambda result: result == PaymentState.SUCCESS)),
-                ("Failed", _WARN, per_minute(Figure.SETTLED, lambda result: result != PaymentState.SUCCESS)),
-            ],
+            (
+                ("Paid", _GOOD, rate(Figure.SETTLED, lambda result: result == PaymentState.SUCCESS)),
+                ("Failed", _WARN, rate(Figure.SETTLED, lambda result: result != PaymentState.SUCCESS)),
+            ),
         ),
-        (
+    ]
+
+
+def _of_webhooks(step_min: int) -> list[_Plan]:
+    def rate(kind: AttemptKind) -> Reading:
+        return _per_minute(Figure.ATTEMPTS, step_min, lambda label: label == kind)
+
+    return [
+        _Plan(
             "Webhook attempts",
             "in a minute",
             _rate,
-            [
-                ("Acknowledged", _GOOD, per_minute(Figure.ATTEMPTS, _is(AttemptKind.ACKNOWLEDGED))),
-                ("Refused", _WARN, per_minute(Figure.ATTEMPTS, _is(AttemptKind.REFUSED))),
-                ("No answer", _BAD, per_minute(Figure.ATTEMPTS, _is(AttemptKind.UNREACHABLE))),
-            ],
+            (
+                ("Acknowledged", _GOOD, rate(AttemptKind.ACKNOWLEDGED)),
+                ("Refused", _WARN, rate(AttemptKind.REFUSED)),
+                ("No answer", _BAD, rate(AttemptKind.UNREACHABLE)),
+            ),
         ),
-        (
-            "Commit to first attempt",
-            "half of them, and 99 of 100",
-            _time,
-            [
-                ("50 %", _PLAIN, share(Figure.FIRST_ATTEMPTS, 0.5)),
-                ("99 %", _SECOND, share(Figure.FIRST_ATTEMPTS, 0.99)),
-            ],
-        ),
-        (
-            "Commit to acknowledged",
-            "half of them, and 99 of 100",
-            _time,
-            [
-                ("50 %", _PLAIN, share(Figure.ACKNOWLEDGED, 0.5)),
-                ("99 %", _SECOND, share(Figure.ACKNOWLEDGED, 0.99)),
-            ],
-        ),
-        (
+        _Plan("Commit to first attempt", _SHARES, _time, _shares(Figure.FIRST_ATTEMPTS)),
+        _Plan("Commit to acknowledged", _SHARES, _time, _shares(Figure.ACKNOWLEDGED)),
+    ]
+
+
+def _of_what_is_left(step_min: int) -> list[_Plan]:
+    deliveries, lanes, oldest = Figure.DELIVERIES, Figure.LANES, Figure.OLDEST_DUE
+    return [
+        _Plan(
             "Deliveries to be made",
-            "at most at a time",
+            _AT_MOST,
             _count,
-            [
-                ("Due", _PLAIN, state(Figure.DELIVERIES, "due")),
-                ("Leased", _GOOD, state(Figure.DELIVERIES, "leased")),
-                ("Waiting", _SECOND, state(Figure.DELIVERIES, "waiting")),
-            ],
+            (
+                ("Due", _PLAIN, _state(deliveries, "due")),
+                ("Leased", _GOOD, _state(deliveries, "leased")),
+                ("Waiting", _SECOND, _state(deliveries, "waiting")),
+            ),
         ),
-        (
+        _Plan(
             "Oldest delivery that is due",
-            "by the breaker of its destination",
+            "by whether its destination answers",
             _time,
-            [
-                ("Answers", _PLAIN, age(Figure.OLDEST_DUE, "closed")),
-                ("Failing", _BAD, age(Figure.OLDEST_DUE, "open")),
-            ],
+            (("Answers", _PLAIN, _age(oldest, "closed")), ("Failing", _BAD, _age(oldest, "open"))),
         ),
-        (
+        _Plan(
             "Failing destinations",
-            "at most at a time",
+            _AT_MOST,
             _count,
-            [
-                ("Failing", _WARN, state(Figure.LANES, "failing")),
-                ("Not sent to", _BAD, state(Figure.LANES, "open")),
-            ],
+            (("Failing", _WARN, _state(lanes, "failing")), ("Breaker open", _BAD, _state(lanes, "open"))),
         ),
-        (
+        _Plan(
             "Dead deliveries",
             "there are, and died in a minute",
             _count,
-            [
-                ("There are", _PLAIN, state(Figure.DELIVERIES, "dead")),
-                ("Died", _BAD, per_minute(Figure.DIED)),
-            ],
+            (
+                ("There are", _PLAIN, _state(deliveries, "dead")),
+                ("Died", _BAD, _per_minute(Figure.DIED, step_min)),
+            ),
+        ),
+        _Plan("Events without a number", _AT_MOST, _count, (("Waiting", _PLAIN, _state(Figure.UNNUMBERED)),)),
+        _Plan(
+            "Payment due the longest",
+            "to be completed, or to expire",
+            _time,
+            (("Overdue", _PLAIN, _age(Figure.OVERDUE)),),
         ),
     ]
-    return [_drawn(title, hint, written, series, spans) for title, hint, written, series in charts]
 
 
-def _drawn(
-    title: str,
-    hint: str,
-    written: Written,
-    series: Sequence[tuple[str, str, Reading]],
-    spans: Sequence[Span],
-) -> Sparkline:
+def _per_minute(figure: Figure, step_min: int, wanted: Callable[[str], bool] = lambda _: True) -> Reading:
+    return lambda span: _sum(span.figures.get(figure, {}), wanted) / step_min
+
+
+def _state(figure: Figure, label: str = "") -> Reading:
+    return lambda span: float(span.of(figure, label))
+
+
+def _age(figure: Figure, label: str = "") -> Reading:
+    return lambda span: span.of(figure, label) / _MS
+
+
+def _shares(figure: Figure) -> tuple[tuple[str, str, Reading], ...]:
+    def share(part: float) -> Reading:
+        return lambda span: quantile(span.figures.get(figure, {}), part)
+
+    return (("50 %", _PLAIN, share(0.5)), ("99 %", _SECOND, share(0.99)))
+
+
+def _drawn(plan: _Plan, spans: Sequence[Span]) -> Sparkline:
     made = []
     greatest = None
-    for label, tint, reading in series:
+    for label, tint, reading in plan.series:
         values = [reading(span) for span in spans]
-        known = [value for value in values if value is not None]
-        most = max(known, default=None)
-        greatest = most if greatest is None else max(greatest, most or 0.0)
-        latest = values[-1] if values else None
+        most = max((value for value in values if value is not None), default=None)
+        if most is not None:
+            greatest = most if greatest is None else max(greatest, most)
+        latest = _said(values[-1] if values else None, plan.written)
         made.append(
-            Series(
-                label=label,
-                tint=tint,
-                values=values,
-                latest=_said(latest, written),
-                most=_said(most, written),
-            )
+            Series(label=label, tint=tint, values=values, latest=latest, most=_said(most, plan.written))
         )
-    return draw(title, hint, made, _said(greatest, written))
+    return draw(plan.title, plan.hint, made, _said(greatest, plan.written))
 
 
 def results_of(spans: Sequence[Span]) -> list[tuple[str, int, str]]:
@@ -195,10 +200,6 @@ def share_within(spans: Sequence[Span], figure: Figure, seconds: float) -> float
 
 def _sum(counts: Mapping[str, int], wanted: Callable[[str], bool]) -> float:
     return float(sum(count for label, count in counts.items() if wanted(label)))
-
-
-def _is(kind: AttemptKind) -> Callable[[str], bool]:
-    return lambda label: label == kind
 
 
 def _is_accepted(code: str) -> bool:

@@ -51,12 +51,17 @@ _SHOWN: Final = 8
 """How many merchants stand in the navigation; the front page has them all."""
 
 
-def own_sections_for(viewer: Viewer | None, environment: Environment) -> list[Section]:
-    """Return the viewer's own sections, and what is there for everybody."""
+def is_operators(path: str) -> bool:
+    """Tell whether a page is one of the operator's area."""
+    return path == OPERATOR or path.startswith(f"{OPERATOR}/")
+
+
+def own_sections_for(viewer: Viewer | None, environment: Environment, path: str = "") -> list[Section]:
+    """Return the viewer's own sections, and what is there for everybody, on a page."""
     if viewer is None:
         return []
     sections = [Section("Account", "account", "/account"), Section("Documentation", "docs", "/docs")]
-    if viewer.user.staff and viewer.memberships:
+    if viewer.user.staff and viewer.memberships and not is_operators(path):
         sections.insert(0, Section("Operator's area", "operator", OPERATOR))
     if environment is Environment.SANDBOX:
         sections.append(Section("Simulated wallet", "wallet", "/wallet"))

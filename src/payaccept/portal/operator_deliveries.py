@@ -61,13 +61,13 @@ async def show_list(
     )
 
 
-@get("/operator/events/{event_id:str}", guards=[staff()])
+@get("/operator/deliveries/{event_id:str}", guards=[staff()])
 async def show(request: PortalRequest, services: NamedDependency[Services], event_id: FromPath[str]) -> Page:
     """Show an event with every attempt, and what the endpoint has answered: only here, and each look is recorded."""
     return await _event(request, services, event_id)
 
 
-@post("/operator/events/{event_id:str}/resend", guards=[staff()])
+@post("/operator/deliveries/{event_id:str}/resend", guards=[staff()])
 async def resend(
     request: PortalRequest, services: NamedDependency[Services], event_id: FromPath[str]
 ) -> Response[Any]:
@@ -83,7 +83,7 @@ async def resend(
         kept = (await services.events.get_event(Operator(), event_id)).body_kept
         form.fail("form", _NOWHERE if kept else _TOO_OLD)
         return await _event(request, services, event_id, form)
-    place = f"/operator/events/{event_id}"
+    place = f"/operator/deliveries/{event_id}"
     match outcome:
         case Resend():
             return go(request, place, "On its way again.")

@@ -47,7 +47,7 @@ async def search(
         if standing is not None:
             return Redirect(f"{ROOT}/{standing.payment_id}", status_code=303)
         if await _is_event(services, text):  # a test, which is no payment's
-            return Redirect(f"/operator/events/{text}", status_code=303)
+            return Redirect(f"/operator/deliveries/{text}", status_code=303)
         form.fail("find", _NONE if owner is None else _NONE_OF_MERCHANT)
     return page(request, "operator/payments.html", form=form, status=422)
 

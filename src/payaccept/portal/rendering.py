@@ -15,7 +15,7 @@ from payaccept.operations.sign_in import MustWait
 from payaccept.portal import cookies, csrf
 from payaccept.portal.assets import Assets
 from payaccept.portal.forms import Form
-from payaccept.portal.navigation import OPERATOR, own_sections_for, sections_for
+from payaccept.portal.navigation import is_operators, own_sections_for, sections_for
 from payaccept.portal.services import Services
 from payaccept.portal.tables import TableRoles
 from payaccept.portal.webhook_views import FailingBanner, failing_banner
@@ -62,9 +62,9 @@ def page(
         viewer=viewer,
         membership=membership,
         sections=sections_for(viewer, membership),
-        own_sections=own_sections_for(viewer, services.site.environment),
+        own_sections=own_sections_for(viewer, services.site.environment, request.scope["path"]),
         path=request.scope["path"],
-        in_operators_area=_is_operators(request),
+        in_operators_area=is_operators(request.scope["path"]),
         form=form or Form({}),
         notice=notice,
         failing=_failing(request, services),
@@ -126,14 +126,9 @@ def waiting(refused: MustWait) -> str:
     return f"Wait {-(-refused.seconds // 60)} minutes before the next one."
 
 
-def _is_operators(request: Request[Any, Any, Any]) -> bool:
-    path = request.scope["path"]
-    return path == OPERATOR or path.startswith(f"{OPERATOR}/")
-
-
 def _membership_at(request: Request[Any, Any, Any], viewer: Viewer | None) -> Membership | None:
     """Return what the viewer is in the merchant that the page is one of; the operator's pages are no merchant's."""
-    if viewer is None or _is_operators(request):
+    if viewer is None or is_operators(request.scope["path"]):
         return None
     return viewer.membership(request.path_params.get("client_id", ""))
 

@@ -172,7 +172,8 @@ def _span(asked: Mapping[str, str], now: datetime) -> tuple[DaySpan, Form, int |
         span = last_days(days, now)
         form.values |= {"from": str(span.first), "until": str(span.last)}
         return span, form, days
-    first, last = _read_day(form, "from", usual.first), _read_day(form, "until", usual.last)
+    last = _read_day(form, "until", usual.last)
+    first = _read_day(form, "from", date.fromordinal(max(1, last.toordinal() - USUAL_SPAN + 1)))
     if form.is_valid:
         span = DaySpan(first, last)
         if span.days < 1:

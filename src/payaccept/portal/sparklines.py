@@ -25,7 +25,7 @@ class Series(Struct, frozen=True, kw_only=True):
 
 
 class Line(Struct, frozen=True, kw_only=True):
-    """A series as it is drawn: `d` of the path, and of the area beneath it."""
+    """A series as it is drawn: `d` of the path, and of the area beneath the first one."""
 
     label: str
     tint: str
@@ -55,11 +55,11 @@ def draw(title: str, hint: str, series: Sequence[Series], peak: str) -> Sparklin
             label=one.label,
             tint=one.tint,
             path=_path(one.values, top),
-            area=_area(one.values, top),
+            area="" if place else _area(one.values, top),
             latest=one.latest,
             most=one.most,
         )
-        for one in series
+        for place, one in enumerate(series)
     )
     told = ", ".join(f"{one.label}: {one.latest} lately, at most {one.most}" for one in series)
     return Sparkline(title=title, hint=hint, lines=lines, peak=peak, told=f"{title}. {told}.")

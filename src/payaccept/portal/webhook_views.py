@@ -33,16 +33,7 @@ class EventRow(Struct, frozen=True, kw_only=True):
     kind: str
     latency: str
     told: str
-
-    @property
-    def is_test(self) -> bool:
-        """Whether it is no payment's."""
-        return self.event.payment_id is None
-
-    @property
-    def is_being_sent(self) -> bool:
-        """Whether a worker has it at this moment."""
-        return self.kind == "busy" and self.state == "Being sent"
+    is_being_sent: bool
 
 
 def row_of(event: Event, now: datetime) -> EventRow:
@@ -50,14 +41,21 @@ def row_of(event: Event, now: datetime) -> EventRow:
     delivery = event.delivery
     state, kind = _STATES.get(event.status, ("Waiting", "busy"))
     told = "there was nowhere to send it" if delivery is None else delivery.last_reason or ""
+    is_being_sent = False
     if delivery is not None and event.status is EventStatus.PENDING:
-        if delivery.leased_until is not None and delivery.leased_until > now:
+        is_being_sent = delivery.leased_until is not None and delivery.leased_until > now
+        if is_being_sent:
             state = "Being sent"
         elif delivery.attempts > delivery.attempts_before:
             state, kind = "Retrying", "warn"
     took = acknowledged_after(event)
     return EventRow(
-        event=event, state=state, kind=kind, latency="" if took is None else duration(took), told=told
+        event=event,
+        state=state,
+        kind=kind,
+        latency="" if took is None else duration(took),
+        told=told,
+        is_being_sent=is_being_sent,
     )
 
 

@@ -30,5 +30,6 @@ CREATE TABLE processes (
     CONSTRAINT processes_memory_bytes_check CHECK (memory_bytes >= 0)
 ) WITH (fillfactor = 50);
 
--- The dead over all merchants, the last given up first. Few rows of many; the table is read once to find them.
-CREATE INDEX deliveries_dead_at ON deliveries (final_at, event_id) WHERE state = 'DEAD';
+-- The dead over all merchants, the last given up first. Few rows of many, but the
+-- table is read through for them: who has hundreds of millions builds it before, concurrently.
+CREATE INDEX IF NOT EXISTS deliveries_dead_at ON deliveries (final_at, event_id) WHERE state = 'DEAD';

@@ -52,15 +52,16 @@ WHERE c.client_id = u.client_id;
 
 -- name: add_day_totals
 -- What the events just numbered came to. Whoever numbers a merchant's events has its counter, so nobody else adds to
--- its rows meanwhile. The set of buckets restricts `u`, so that both joins are look-ups by primary key.
+-- its rows meanwhile. Every event of a payment has its payment: the join is an outer one so that it comes last, a
+-- look-up by primary key. An inner one the planner would begin with, on a small table, by the bucket alone.
 INSERT INTO day_totals AS t (client_id, day, currency, operation, outcome, payments, amount_minor)
 SELECT
     p.client_id, (p.final_at AT TIME ZONE 'UTC')::date, p.currency, p.operation, coalesce(p.failure_code, 'SUCCESS'),
     count(*), sum(p.amount_minor)
 FROM unnest(%(bucket)b, %(event_id)b) AS u (bucket, event_id)
 JOIN events AS e ON e.bucket = u.bucket AND e.event_id = u.event_id
-JOIN payments AS p ON p.bucket = e.bucket AND p.payment_id = e.payment_id
-WHERE u.bucket = ANY(%(buckets)b)
+LEFT JOIN payments AS p ON p.bucket = e.bucket AND p.payment_id = e.payment_id
+WHERE u.bucket = ANY(%(buckets)b) AND e.payment_id IS NOT NULL
 GROUP BY 1, 2, 3, 4, 5
 ON CONFLICT (client_id, day, currency, operation, outcome) DO UPDATE
 SET payments = t.payments + excluded.payments, amount_minor = t.amount_minor + excluded.amount_minor;
