@@ -35,7 +35,7 @@ run: $(server)
 generated := tests/api/test_schemathesis.py
 ifeq ($(strip $(ARGS)),)
 test: $(dev)
-	@$(venv) -m pytest -n 2 --dist loadfile --ignore $(generated)
+	@$(venv) -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore $(generated)
 	@$(venv) -m pytest $(generated)
 else
 test: $(dev)

@@ -8,7 +8,15 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from browser import contrast_problems, naming_problems, opened_page, overflow, portal_process, running_browser
+from browser import (
+    LOOKS,
+    contrast_problems,
+    naming_problems,
+    opened_page,
+    overflow,
+    portal_process,
+    running_browser,
+)
 from deployment import numbers
 from payaccept.config import Settings
 from payaccept.domain import totp
@@ -255,8 +263,7 @@ OTHERS = ["/account", "/account/password", "/account/second-factor", "/merchants
 PUBLIC = ["/", "/sign-in", "/sign-up", "/forgotten-password"]
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
+@pytest.mark.parametrize(("phone", "dark"), LOOKS)
 async def test_every_page_fits_the_screen_and_can_be_read_by_eye_and_by_screen_reader(
     chromium, url, phone, dark
 ):

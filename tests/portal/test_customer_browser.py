@@ -12,11 +12,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Request, Route, expect
 
-from browser import PHONE, contrast_problems, naming_problems, opened_page, overflow, running_browser
+from browser import LOOKS, PHONE, contrast_problems, naming_problems, opened_page, overflow, running_browser
 from processes import Sandbox
 from shopping import BACK, IPHONE, Shop
 
-LOOKS = [(phone, dark) for phone in (False, True) for dark in (False, True)]
 # A bill is an article with a header of its own; tables of documents stand below their headings.
 ALLOWED = {"not exactly one header", "a table without a caption"}
 

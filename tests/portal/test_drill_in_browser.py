@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from browser import contrast_problems, naming_problems, opened_page, overflow, running_browser
+from browser import LOOKS, contrast_problems, naming_problems, opened_page, overflow, running_browser
 from deployment import numbers
 from processes import Sandbox
 
@@ -117,8 +117,7 @@ async def test_a_drill_works_without_javascript(chromium, sandbox, url, endpoint
         await expect(page.get_by_text("The last drill began less than a minute ago")).to_be_visible()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
+@pytest.mark.parametrize(("phone", "dark"), LOOKS)
 async def test_every_page_fits_the_screen_and_can_be_read_by_eye_and_by_screen_reader(
     chromium, sandbox, url, endpoint, phone, dark
 ):

@@ -156,7 +156,9 @@ async def become_staff(page: Page, sandbox: Sandbox, told: dict[str, str]) -> No
     await page.get_by_role("button", name="Save name").click()
 
 
-async def problems_of(page: Page) -> list[str]:
+async def problems_of(page: Page, *, dark: bool) -> list[str]:
+    if dark:  # only the colours are others
+        return await axe_problems(page, "color-contrast")
     found = []
     for size, screen in (("wide", WIDE), ("phone", PHONE)):
         await page.set_viewport_size(screen)
@@ -174,8 +176,9 @@ async def problems_of(page: Page) -> list[str]:
 class Walk:
     """One look at a page of every route, which finds its way by links."""
 
-    def __init__(self, page: Page, names: dict[str, str]) -> None:
+    def __init__(self, page: Page, names: dict[str, str], *, dark: bool) -> None:
         self.page = page
+        self.dark = dark
         self.seen: dict[str, str] = {}
         self.found: dict[str, list[str]] = {}
         self._to_do = [path for route in ROUTES if (path := filled(route, names)) is not None]
@@ -192,7 +195,7 @@ class Walk:
             self._to_do.append(urlsplit(answer.url).path)
             return
         await self.page.goto(path)
-        problems = await problems_of(self.page)
+        problems = await problems_of(self.page, dark=self.dark)
         if problems:
             self.found[path] = problems
         links = await self.page.eval_on_selector_all("a[href]", "links => links.map(one => one.pathname)")
@@ -212,7 +215,7 @@ async def test_every_page_can_be_read_by_everybody_and_fits_every_screen(
     chromium, sandbox, told, names, dark
 ):
     async with opened_page(chromium, told["portalUrl"], dark=dark) as page:
-        walk = Walk(page, names)
+        walk = Walk(page, names, dark=dark)
         for path in ("/", "/sign-in", "/sign-up", "/forgotten-password", f"/pay/{names['payment_id']}"):
             await walk.look(path, route=path)
         walk.seen.clear()  # to the signed-in they are others

@@ -11,6 +11,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from browser import (
+    LOOKS,
     axe_problems,
     contrast_problems,
     naming_problems,
@@ -69,8 +70,7 @@ async def problems_of(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
+@pytest.mark.parametrize(("phone", "dark"), LOOKS)
 async def test_every_page_fits_the_screen_and_can_be_read_by_eye_and_by_screen_reader(
     chromium, told, phone, dark
 ):

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from browser import contrast_problems, naming_problems, opened_page, overflow, running_browser
+from browser import LOOKS, contrast_problems, naming_problems, opened_page, overflow, running_browser
 from endpoints import OK, Endpoint, answering
 from payaccept.sdk import Amount, Client
 from processes import Sandbox
@@ -129,8 +129,7 @@ async def test_payments_are_looked_for_by_what_is_known_of_them_also_without_jav
         await expect(page.get_by_label("Amount")).to_have_value("nineteen")
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
+@pytest.mark.parametrize(("phone", "dark"), LOOKS)
 async def test_every_page_fits_the_screen_and_can_be_read_by_eye_and_by_screen_reader(
     chromium, url, told, phone, dark
 ):

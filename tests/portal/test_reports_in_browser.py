@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from browser import contrast_problems, naming_problems, opened_page, overflow, running_browser
+from browser import LOOKS, contrast_problems, naming_problems, opened_page, overflow, running_browser
 from deployment import numbers
 from event_rows import insert_events
 from processes import Sandbox
@@ -63,8 +63,7 @@ async def until_counted(page: Page, client_id: str) -> None:
     raise AssertionError("nothing was counted")
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
+@pytest.mark.parametrize(("phone", "dark"), LOOKS)
 async def test_reports_fit_the_screen_and_can_be_read_by_eye_and_by_screen_reader(
     chromium, sandbox, phone, dark
 ):

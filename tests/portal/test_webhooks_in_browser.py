@@ -10,6 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from browser import (
+    LOOKS,
     axe_problems,
     contrast_problems,
     naming_problems,
@@ -151,8 +152,7 @@ async def test_webhooks_work_without_javascript(chromium, url, receiver):
         await expect(page.get_by_text("On its way again")).to_be_visible()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("phone", [False, True], ids=["wide", "phone"])
+@pytest.mark.parametrize(("phone", "dark"), LOOKS)
 async def test_every_page_fits_the_screen_and_can_be_read_by_eye_and_by_screen_reader(
     chromium, url, sandbox, receiver, phone, dark
 ):
