@@ -77,15 +77,15 @@ def backend(sandbox: Sandbox, application: str) -> int:
 async def kill(victim: Callable[[], int]) -> int:
     """Kill a process, as soon as there is one."""
 
-    def find() -> int:
+    def strike() -> int:
         try:
-            return victim()
-        except (IndexError, psycopg.Error):
-            return 0
+            pid = victim()
+            os.kill(pid, signal.SIGKILL)
+        except (IndexError, psycopg.Error, ProcessLookupError):
+            return 0  # none yet, or it has ended since it was found: a server whose worker dies again and again does
+        return pid
 
-    pid = int(await eventually(find, "there is a process to kill", RECOVERED_S))
-    os.kill(pid, signal.SIGKILL)
-    return pid
+    return int(await eventually(strike, "there is a process to kill", RECOVERED_S))
 
 
 async def is_taking_payments(load: Load) -> None:
