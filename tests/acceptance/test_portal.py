@@ -88,7 +88,7 @@ def test_who_has_lost_the_phone_gets_in_again_by_a_command(sandbox, client, told
     assert send(client, "/sign-in", email="phone@pay.example", password=password).path == "/sign-in/code"
     off = ("operator", "second-factor-off", "--email", "phone@pay.example", "--data-dir", sandbox.data_dir)
     assert payaccept(*off).returncode == 0
-    assert send(client, "/sign-in", email="phone@pay.example", password=password).path == "/"
+    assert send(client, "/sign-in", email="phone@pay.example", password=password).path == "/operator"
     assert "is off already" in one_line(payaccept(*off).stderr)
 
 
