@@ -123,10 +123,10 @@ async def test_payments_are_looked_for_by_what_is_known_of_them_also_without_jav
         await expect(page.get_by_text(request_id)).to_be_visible()
         await page.get_by_role("link", name="State PROCESSING, look without it").click()
         assert page.url.endswith("/payments?currency=EUR&amount=19.99")
-        await page.get_by_label("Amount").fill("nineteen")
+        await page.get_by_role("textbox", name="Amount").fill("nineteen")
         await page.get_by_role("button", name="Look").click()
         await expect(page.locator("#amount-error")).to_contain_text("write it like 12.50")
-        await expect(page.get_by_label("Amount")).to_have_value("nineteen")
+        await expect(page.get_by_role("textbox", name="Amount")).to_have_value("nineteen")
 
 
 @pytest.mark.parametrize(("phone", "dark"), LOOKS)

@@ -178,6 +178,7 @@ _RULES: Final[dict[str, Callable[..., str]]] = {
     "fence": _fence,
     "html_block": _html,
     "html_inline": _html,
+    "image": lambda *_: "",  # pictures of the portal, for who reads elsewhere
     "table_open": lambda *_: '<div class="scroll" tabindex="0"><table>\n',
     "table_close": lambda *_: "</table></div>\n",
 }
