@@ -1,4 +1,4 @@
-"""Every page there is, with data on it, by the eyes of axe: light and dark, wide and on a phone."""
+"""Every page there is, with data on it, by the eyes of axe: light and wide, dark and on a phone."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
 
-from browser import PHONE, WIDE, axe_problems, opened_page, overflow, running_browser
+from browser import LOOKS, axe_problems, opened_page, overflow, running_browser
 from payaccept.sdk import Amount, Client, PaymentDeclined
 from payaccept.wire.messages import DescribedOrder
 from portal.test_access import MATRIX
@@ -156,13 +156,8 @@ async def become_staff(page: Page, sandbox: Sandbox, told: dict[str, str]) -> No
     await page.get_by_role("button", name="Save name").click()
 
 
-async def problems_of(page: Page, *, dark: bool) -> list[str]:
-    if dark:  # only the colours are others
-        return await axe_problems(page, "color-contrast")
-    found = []
-    for size, screen in (("wide", WIDE), ("phone", PHONE)):
-        await page.set_viewport_size(screen)
-        found += [f"{size}: {problem}" for problem in (*await axe_problems(page), *await overflow(page))]
+async def problems_of(page: Page) -> list[str]:
+    found = [*await axe_problems(page), *await overflow(page)]
     found += await page.evaluate(
         """() => [...document.querySelectorAll("[data-planted]")].map((e) => "planted: " + e.parentElement.outerHTML)"""
     )
@@ -176,9 +171,8 @@ async def problems_of(page: Page, *, dark: bool) -> list[str]:
 class Walk:
     """One look at a page of every route, which finds its way by links."""
 
-    def __init__(self, page: Page, names: dict[str, str], *, dark: bool) -> None:
+    def __init__(self, page: Page, names: dict[str, str]) -> None:
         self.page = page
-        self.dark = dark
         self.seen: dict[str, str] = {}
         self.found: dict[str, list[str]] = {}
         self._to_do = [path for route in ROUTES if (path := filled(route, names)) is not None]
@@ -195,7 +189,7 @@ class Walk:
             self._to_do.append(urlsplit(answer.url).path)
             return
         await self.page.goto(path)
-        problems = await problems_of(self.page, dark=self.dark)
+        problems = await problems_of(self.page)
         if problems:
             self.found[path] = problems
         links = await self.page.eval_on_selector_all("a[href]", "links => links.map(one => one.pathname)")
@@ -210,12 +204,12 @@ class Walk:
                 await self.look(path, route=route)
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(("phone", "dark"), LOOKS)
 async def test_every_page_can_be_read_by_everybody_and_fits_every_screen(
-    chromium, sandbox, told, names, dark
+    chromium, sandbox, told, names, phone, dark
 ):
-    async with opened_page(chromium, told["portalUrl"], dark=dark) as page:
-        walk = Walk(page, names, dark=dark)
+    async with opened_page(chromium, told["portalUrl"], phone=phone, dark=dark) as page:
+        walk = Walk(page, names)
         for path in ("/", "/sign-in", "/sign-up", "/forgotten-password", f"/pay/{names['payment_id']}"):
             await walk.look(path, route=path)
         walk.seen.clear()  # to the signed-in they are others
