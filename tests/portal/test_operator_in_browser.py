@@ -12,7 +12,6 @@ from playwright.async_api import Browser, Page, expect
 
 from browser import (
     LOOKS,
-    axe_problems,
     contrast_problems,
     naming_problems,
     opened_page,
@@ -66,7 +65,6 @@ async def problems_of(page: Page) -> list[str]:
         *await overflow(page),
         *await contrast_problems(page),
         *await naming_problems(page),
-        *await axe_problems(page),
     ]
 
 
