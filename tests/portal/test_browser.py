@@ -67,6 +67,17 @@ async def sign_in(page: Page, email: str, password: str = PASSWORD) -> None:
     await page.get_by_role("button", name="Sign in").click()
 
 
+async def test_who_guesses_is_told_to_wait_and_keeps_the_address_that_was_typed(page):
+    email = new_email()
+    for _ in range(5):
+        await sign_in(page, email, "guess guess guess")
+        await expect(page.get_by_role("alert")).not_to_contain_text("Wait")
+    await sign_in(page, email, "guess guess guess")
+    await expect(page.get_by_role("alert")).to_contain_text("Wait")
+    await expect(page.get_by_label("E-mail address")).to_have_value(email)
+    await expect(page.get_by_label("Password", exact=True)).to_have_value("")
+
+
 async def test_a_newcomer_signs_up_signs_out_and_signs_in_again(page):
     await page.goto("/")
     await page.get_by_role("link", name="Create a sandbox merchant").click()
